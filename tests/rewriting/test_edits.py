@@ -1,0 +1,80 @@
+"""Edits apply exactly, and the 2n + 2 positions number them without gaps."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewriting.edits import Edit, Operation, apply_edit, apply_edits, num_positions
+from rewriting.sentences import split_sentences
+from tests.rewriting.test_sentences import TEXTS
+
+
+def closed(sentence: str, original: str) -> bool:
+    """Whether a sentence is the original, but for a full stop added at a joint."""
+    return sentence in (original, original + ".")
+
+
+@given(TEXTS)
+def test_keep_gives_back_the_response(text: str) -> None:
+    assert apply_edits(text, [Edit.keep()]) == text
+
+
+@given(TEXTS, st.data())
+def test_insert_adds_one_sentence_in_its_place(text: str, data: st.DataObject) -> None:
+    before = split_sentences(text)
+    position = data.draw(st.integers(0, len(before)))
+    after = apply_edit(before, Edit.insert(position, "This is new."))
+    assert after.texts[position] == "This is new."
+    others = after.texts[:position] + after.texts[position + 1 :]
+    assert all(closed(a, b) for a, b in zip(others, before.texts, strict=True))
+    breaks = sum(gap.count("\n") for gap in before.gaps)
+    assert sum(gap.count("\n") for gap in after.gaps) >= breaks
+
+
+@given(TEXTS.filter(lambda text: len(split_sentences(text)) > 0), st.data())
+def test_replace_changes_only_its_sentence(text: str, data: st.DataObject) -> None:
+    before = split_sentences(text)
+    position = data.draw(st.integers(0, len(before) - 1))
+    after = apply_edit(before, Edit.replace(position, "This is new."))
+    assert after.texts[position].endswith("This is new.")
+    assert after.gaps == before.gaps
+    assert after.texts[:position] == before.texts[:position]
+    assert after.texts[position + 1 :] == before.texts[position + 1 :]
+
+
+@given(TEXTS)
+def test_no_doubled_full_stop_where_there_was_none(text: str) -> None:
+    sentences = split_sentences(text)
+    for position in range(len(sentences) + 1):
+        edited = str(apply_edit(sentences, Edit.insert(position, "New one.")))
+        assert edited.count("..") == text.count("..")
+
+
+@given(st.integers(0, 12))
+def test_positions_and_edits_map_to_each_other(num_sentences: int) -> None:
+    edits = [Edit.at(i, num_sentences, "x") for i in range(num_positions(num_sentences))]
+    assert [edit.index(num_sentences) for edit in edits] == list(range(2 * num_sentences + 2))
+    counts = [sum(edit.operation is operation for edit in edits) for operation in Operation]
+    assert counts == [num_sentences + 1, num_sentences, 1]
+
+
+@pytest.mark.parametrize("edit", [Edit.insert(3, "x"), Edit.replace(2, "x")])
+def test_a_position_beyond_the_response_is_refused(edit: Edit) -> None:
+    with pytest.raises(ValueError, match="the response has 2 sentences"):
+        apply_edits("One. Two.", [edit])
+
+
+def test_impossible_edits_cannot_be_made() -> None:
+    with pytest.raises(ValueError, match="blank"):
+        Edit.insert(0, "  ")
+    with pytest.raises(ValueError, match="position of 0 or more"):
+        Edit.replace(-1, "x")
+    with pytest.raises(ValueError, match="neither"):
+        Edit(Operation.KEEP, 1)
+    with pytest.raises(ValueError, match="edit position 6 of 6"):
+        Edit.at(6, 2)
+
+
+def test_edits_apply_in_order() -> None:
+    edits = [Edit.insert(0, "Zero."), Edit.replace(1, "Un."), Edit.insert(3, "Trois.")]
+    assert apply_edits("One. Two.", edits) == "Zero. Un. Two. Trois."
