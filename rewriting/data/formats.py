@@ -1,0 +1,233 @@
+"""From a row to an exchange: our own columns, EPITOME's, EmpatheticDialogues', ALOE's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from rewriting.data.rows import BadRow, OnBadRow, Row
+from rewriting.errors import UserError
+from rewriting.exchange import LEVELS, MECHANISMS, Exchange, Label
+
+EPITOME_COLUMNS: Final = {"sp_id", "rp_id", "seeker_post", "response_post", "level", "rationales"}
+DIALOGUE_COLUMNS: Final = {"conv_id", "utterance_idx", "context", "prompt", "utterance"}
+ALOE_COLUMNS: Final = {"target_text", "observer_text"}
+APPRAISALS: Final = (
+    "Pleasantness",
+    "Anticipated Effort",
+    "Attentional Activity",
+    "Certainty",
+    "Objective Experience",
+    "Self-Other Agency",
+    "Situational Control",
+    "Advice",
+    "Trope",
+)
+"""ALOE's nine labels (arXiv 2405.00948)."""
+
+
+class RowError(ValueError):
+    """Why a row is not an exchange. Becomes a BadRow, which adds the place."""
+
+
+def exchanges_of(rows: Iterable[Row], on_bad_row: OnBadRow) -> Iterator[Exchange]:
+    """Turn the rows of one file into exchanges, by the columns of its first row."""
+    rows = iter(rows)
+    first = next(rows, None)
+    if first is None:
+        return
+    columns = set(first.cells)
+    if columns >= DIALOGUE_COLUMNS:
+        yield from _dialogue_exchanges(_chain(first, rows), on_bad_row)
+        return
+    if columns >= EPITOME_COLUMNS:
+        convert = _epitome_converter(mechanism_of(first.file))
+    elif columns >= ALOE_COLUMNS:
+        convert = _aloe_exchange
+    else:
+        convert = _plain_exchange
+        _need_columns(first)
+    for row in _chain(first, rows):
+        try:
+            yield convert(row)
+        except RowError as error:
+            on_bad_row(BadRow(row.file, row.line, str(error), row.cells))
+
+
+def _chain(first: Row, rows: Iterator[Row]) -> Iterator[Row]:
+    yield first
+    yield from rows
+
+
+def _need_columns(first: Row) -> None:
+    """A table without the columns is one mistake in its header, not one in every row."""
+    missing = [name for name in ("seeker_post", "response_post") if name not in first.cells]
+    if missing and not first.file.endswith((".json", ".jsonl")):
+        raise UserError(
+            f"{first.file} has no column {' and no column '.join(map(repr, missing))}. "
+            f"Its columns are: {', '.join(map(str, first.cells))}. Rename the ones that are meant."
+        )
+
+
+def mechanism_of(file: str) -> str:
+    """Which mechanism an EPITOME file is about: its name says so, its columns do not."""
+    name = Path(file).name.lower().replace("-", "_")
+    for mechanism in MECHANISMS:
+        if mechanism in name:
+            return mechanism
+    raise UserError(
+        f"{file} has EPITOME's columns, but its name does not tell which mechanism its levels are "
+        f"of. Put one of these into the name: {', '.join(MECHANISMS)}."
+    )
+
+
+def _post(cells: Mapping[str, Any], name: str) -> str:
+    value = cells.get(name)
+    if value is None:
+        raise RowError(f"no {name}; what is there: {', '.join(map(str, cells))}")
+    if not isinstance(value, str):
+        raise RowError(f"{name} is {value!r}, not text")
+    if not value.strip():
+        raise RowError(f"{name} is blank")
+    return value
+
+
+def parse_level(value: Any, name: str) -> int:
+    try:
+        level = float(value)
+    except (TypeError, ValueError):
+        level = -1.0
+    if level not in LEVELS:
+        raise RowError(f"{name} is {value!r}; a level is 0, 1 or 2")
+    return int(level)
+
+
+def _plain_exchange(row: Row) -> Exchange:
+    cells = dict(row.cells)
+    seeker_post, response_post = _post(cells, "seeker_post"), _post(cells, "response_post")
+    rationales = _json_cell(cells.pop("rationales", None)) or {}
+    if not isinstance(rationales, Mapping):
+        raise RowError("rationales must map each mechanism to a list of texts")
+    labels = {}
+    for mechanism in MECHANISMS:
+        value = cells.pop(mechanism, None)
+        if value not in (None, ""):
+            found = tuple(_texts(rationales.get(mechanism), f"rationales of {mechanism}"))
+            labels[mechanism] = Label(parse_level(value, mechanism), found)
+    history = tuple(_texts(_json_cell(cells.pop("history", None)), "history"))
+    identifier, seeker_id = cells.pop("id", None), cells.pop("seeker_id", None)
+    del cells["seeker_post"], cells["response_post"]
+    return Exchange(
+        seeker_post,
+        response_post,
+        id=f"{Path(row.file).stem}:{row.line}" if identifier in (None, "") else str(identifier),
+        seeker_id="" if seeker_id is None else str(seeker_id),
+        history=history,
+        labels=labels,
+        extra=cells,
+    )
+
+
+def _json_cell(value: Any) -> Any:
+    """A list or mapping, also where a table had to write it as a text."""
+    if isinstance(value, str) and value[:1] in ("[", "{"):
+        try:
+            return json.loads(value)
+        except json.JSONDecodeError:
+            return value
+    return value
+
+
+def _texts(value: Any, name: str) -> list[str]:
+    if value is None or value == "":
+        return []
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+        raise RowError(f"{name} must be a list of texts, not {value!r}")
+    return list(texts)
+
+
+def _epitome_converter(mechanism: str) -> Any:
+    def convert(row: Row) -> Exchange:
+        cells = row.cells
+        rationales = (part.strip() for part in (cells["rationales"] or "").split("|"))
+        label = Label(parse_level(cells["level"], "level"), tuple(filter(None, rationales)))
+        return Exchange(
+            _post(cells, "seeker_post"),
+            _post(cells, "response_post"),
+            id=f"{cells['sp_id']}:{cells['rp_id']}",
+            seeker_id=str(cells["sp_id"]),
+            labels={mechanism: label},
+        )
+
+    return convert
+
+
+def _aloe_exchange(row: Row) -> Exchange:
+    """ALOE's record. Spans and alignments keep their offsets into full_text, and are checked."""
+    cells = row.cells
+    target, observer = _post(cells, "target_text"), _post(cells, "observer_text")
+    full_text = cells.get("full_text") or f"target:\n\n{target}\n\nobserver:\n\n{observer}"
+    spans = cells.get("spans") or []
+    for span in spans:
+        if not isinstance(span, list | tuple) or len(span) != 3:
+            raise RowError(f"a span is [start, end, label], not {span!r}")
+        _check_offsets(span[:2], full_text)
+        if span[2] not in APPRAISALS:
+            raise RowError(f"{span[2]!r} is not one of ALOE's labels ({', '.join(APPRAISALS)})")
+    alignments = cells.get("alignments") or []
+    for pair in alignments:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            raise RowError(f"an alignment is two [start, end] pairs, not {pair!r}")
+        for offsets in pair:
+            _check_offsets(offsets, full_text)
+    return Exchange(
+        target,
+        observer,
+        id=str(cells.get("id") or f"{Path(row.file).stem}:{row.line}"),
+        extra={"full_text": full_text, "spans": spans, "alignments": alignments},
+    )
+
+
+def _check_offsets(offsets: Any, text: str) -> None:
+    if (
+        not isinstance(offsets, list | tuple)
+        or len(offsets) != 2
+        or not all(isinstance(offset, int) for offset in offsets)
+        or not 0 <= offsets[0] < offsets[1] <= len(text)
+    ):
+        raise RowError(f"{offsets!r} is no [start, end] inside full_text ({len(text)} characters)")
+
+
+def _dialogue_exchanges(rows: Iterable[Row], on_bad_row: OnBadRow) -> Iterator[Exchange]:
+    """Every listener's turn answers the speaker's turn before it; earlier turns are history.
+
+    Utterances count from 1 in each conversation: odd ones are the speaker's.
+    """
+    conversation: str | None = None
+    turns: list[str] = []
+    for row in rows:
+        cells = row.cells
+        try:
+            number = int(cells["utterance_idx"])
+            utterance = _post(cells, "utterance").replace("_comma_", ",").strip()
+        except (RowError, TypeError, ValueError) as error:
+            on_bad_row(BadRow(row.file, row.line, str(error), cells))
+            continue
+        if cells["conv_id"] != conversation:
+            conversation, turns = cells["conv_id"], []
+        if number % 2 == 0 and len(turns) == number - 1:
+            yield Exchange(
+                turns[-1],
+                utterance,
+                id=f"{conversation}:{number}",
+                seeker_id=str(conversation),
+                history=tuple(turns[:-1]),
+                extra={
+                    "emotion": cells["context"],
+                    "situation": cells["prompt"].replace("_comma_", ","),
+                },
+            )
+        turns.append(utterance)

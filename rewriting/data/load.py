@@ -1,0 +1,102 @@
+"""`load_exchanges`: from whatever a user names (file, folder, sample, hub id) to exchanges."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+from rewriting.data.formats import EPITOME_COLUMNS, exchanges_of, mechanism_of
+from rewriting.data.rows import READERS, OnBadRow, raise_bad_row, read_hub, read_rows
+from rewriting.errors import UserError
+from rewriting.exchange import MECHANISMS, Exchange, Label
+
+SAMPLE = Path(__file__).parent.parent / "sample"
+SAMPLE_SPLITS = ("train", "dev", "test")
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(?::[\w.-]+)?")
+
+
+def load_exchanges(
+    source: str | Path, *, on_bad_row: OnBadRow = raise_bad_row, limit: int | None = None
+) -> Iterator[Exchange]:
+    """Stream the exchanges of a file, a folder, the bundled sample or a hub data set.
+
+    source: a path; `sample` or `sample:train|dev|test`; or `org/name[:split]` on the hub.
+    on_bad_row: called for each bad row; the default raises a UserError that names it.
+    limit: take the first so many exchanges.
+    """
+    return islice(_exchanges(str(source), on_bad_row), limit)
+
+
+def _exchanges(source: str, on_bad_row: OnBadRow) -> Iterator[Exchange]:
+    path = Path(source).expanduser()
+    if path.is_dir():
+        yield from _folder_exchanges(path, on_bad_row)
+    elif path.exists():
+        yield from exchanges_of(read_rows(path, on_bad_row), on_bad_row)
+    elif source.split(":")[0] == "sample":
+        for file in sample_files(source):
+            yield from exchanges_of(read_rows(file, on_bad_row), on_bad_row)
+    elif HUB_ID.fullmatch(source) and path.suffix not in READERS:
+        name, _, split = source.partition(":")
+        yield from exchanges_of(read_hub(name, split or "train"), on_bad_row)
+    else:
+        raise UserError(
+            f"{source}: there is no such file or folder. "
+            "Without data of your own, use sample, sample:train, sample:dev or sample:test."
+        )
+
+
+def sample_files(source: str) -> list[Path]:
+    """The files of `sample` (all splits) or `sample:SPLIT`."""
+    split = source.partition(":")[2]
+    if split and split not in SAMPLE_SPLITS:
+        raise UserError(f"{source}: the sample has the splits {', '.join(SAMPLE_SPLITS)}.")
+    return [SAMPLE / f"{name}.jsonl" for name in SAMPLE_SPLITS if split in ("", name)]
+
+
+def _folder_exchanges(folder: Path, on_bad_row: OnBadRow) -> Iterator[Exchange]:
+    files = data_files(folder)
+    epitome = [file for file in files if file.suffix == ".csv" and _is_epitome(file)]
+    for file in files:
+        if file not in epitome:
+            yield from exchanges_of(read_rows(file, on_bad_row), on_bad_row)
+    if epitome:
+        yield from join_epitome(epitome, on_bad_row)
+
+
+def data_files(folder: Path) -> list[Path]:
+    files = sorted(file for file in folder.iterdir() if file.suffix.lower() in READERS)
+    if not files:
+        endings = ", ".join(READERS)
+        raise UserError(f"{folder} holds no data file (endings: {endings}).")
+    return files
+
+
+def _is_epitome(file: Path) -> bool:
+    with file.open(encoding="utf-8-sig", errors="replace") as text:
+        return set(text.readline().strip().split(",")) >= EPITOME_COLUMNS
+
+
+def join_epitome(files: list[Path], on_bad_row: OnBadRow) -> Iterator[Exchange]:
+    """EPITOME's files, one per mechanism, joined into exchanges with all their labels.
+
+    Some (sp_id, rp_id) stand in a file twice: their first rows belong together, then their second
+    ones. The white space of a post differs between files; the first file's text is taken, and
+    rationales are matched to it where they are used. The corpus is small: it is held in memory.
+    """
+    joined: dict[tuple[str, int], Exchange] = {}
+    for file in sorted(files, key=lambda file: MECHANISMS.index(mechanism_of(str(file)))):
+        seen: dict[str, int] = defaultdict(int)
+        for exchange in exchanges_of(read_rows(file, on_bad_row), on_bad_row):
+            key = (exchange.id, seen[exchange.id])
+            seen[exchange.id] += 1
+            if key in joined:
+                labels: dict[str, Label] = {**joined[key].labels, **exchange.labels}
+                joined[key] = replace(joined[key], labels=labels)
+            else:
+                joined[key] = exchange
+    yield from joined.values()
