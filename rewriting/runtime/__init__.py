@@ -1,0 +1,1 @@
+"""The ground that rewards and policies stand on: named models, checkpoints, seeds, jobs."""

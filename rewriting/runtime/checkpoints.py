@@ -1,0 +1,209 @@
+"""Checkpoints that are whole or absent, and training loops that stop and resume exactly.
+
+A trainer uses it in three lines:
+
+    with Checkpoints(folder, every=50) as checkpoints:
+        for step in checkpoints.steps(total, model=model, optimizer=optimizer):
+            train_one(step)
+
+`steps` restores the newest whole checkpoint, yields the steps that are left, saves every so often
+and at the end, and on SIGTERM or Ctrl-C finishes the step, saves and exits. A part is anything
+with `state_dict` and `load_state_dict`. Generator states are not saved: the randomness of a step
+follows from its number (seeds.py). State that differs between processes, as FSDP's, is the
+caller's to gather first.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import signal
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Protocol, Self
+
+from rewriting.errors import UserError
+from rewriting.runtime.files import disk_errors
+from rewriting.runtime.folders import damage, publish, write_manifest
+from rewriting.runtime.trees import pack, unpack
+
+logger = logging.getLogger(__name__)
+STATE = "state.json"
+
+
+class Part(Protocol):
+    """What can be saved: a module, an optimizer, a controller, a running mean."""
+
+    def state_dict(self) -> Any: ...
+    def load_state_dict(self, state: Any) -> Any: ...
+
+
+class Checkpoints:
+    """The checkpoints of one run, in one folder.
+
+    every: save after so many steps. keep: how many of the newest stay, two at the least, so that a
+    damaged one always has one before it. settings: plain values that must be the same when a run
+    goes on. accelerator: with several processes, the first one writes, and all stop together.
+    """
+
+    def __init__(
+        self,
+        folder: Path | str,
+        *,
+        every: int = 100,
+        keep: int = 2,
+        settings: Mapping[str, Any] | None = None,
+        accelerator: Any = None,
+    ) -> None:
+        if every < 1 or keep < 2:
+            raise ValueError(f"every must be at least 1 and keep at least 2, not {every}, {keep}")
+        self.folder = Path(folder)
+        self.every = every
+        self.keep = keep
+        self.settings = json.loads(json.dumps(dict(settings or {})))
+        self.accelerator = accelerator
+        self._received: signal.Signals | None = None
+        self._previous: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._previous[number] = signal.signal(number, self._receive)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+        self._previous = {}
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        if self._received is signal.SIGINT and number == signal.SIGINT:
+            raise KeyboardInterrupt  # asked twice: the user does not want to wait
+        self._received = signal.Signals(number)
+        logger.warning("%s: finishing this step, then saving", self._received.name)
+
+    def steps(self, total: int, **parts: Part) -> Iterator[int]:
+        """Yield the numbers of the steps that are left, saving the parts on the way."""
+        for step in range(self.restore(**parts), total):
+            yield step
+            done = step + 1
+            stopping = self._anyone_stops()
+            if stopping or done % self.every == 0 or done == total:
+                self.save(done, **parts)
+            if stopping:
+                logger.warning("stopped after step %d; the same command goes on from there", done)
+                raise SystemExit(130 if self._received is signal.SIGINT else 0)
+
+    def _anyone_stops(self) -> bool:
+        """Whether a signal came, here or in another process: all must leave at the same step."""
+        stopping = self._received is not None
+        if self.accelerator is None or self.accelerator.num_processes == 1:
+            return stopping
+        import torch
+
+        flag = torch.tensor([float(stopping)], device=self.accelerator.device)
+        return bool(self.accelerator.reduce(flag, reduction="sum").item() > 0)
+
+    def save(self, step: int, **parts: Part) -> Path:
+        """Write the parts as they are after `step` steps; visible only when whole."""
+        target = self.folder / f"step_{step:08d}"
+        if self.accelerator is None or self.accelerator.is_main_process:
+            with disk_errors(target):
+                self._write(target, step, {name: part.state_dict() for name, part in parts.items()})
+                self._prune()
+        if self.accelerator is not None:
+            self.accelerator.wait_for_everyone()
+        return target
+
+    def _write(self, target: Path, step: int, states: Mapping[str, Any]) -> None:
+        from safetensors.torch import save_file
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._remove_leftovers()
+        temporary = self.folder / f".tmp-{target.name}-{os.getpid()}"
+        content = temporary / "content"
+        content.mkdir(parents=True)
+        trees = {}
+        for name, state in states.items():
+            tensors, trees[name] = pack(state)
+            save_file(tensors, content / f"{name}.safetensors")
+        text = json.dumps({"step": step, "settings": self.settings, "parts": trees})
+        (content / STATE).write_text(text, encoding="utf-8")
+        write_manifest(content, {"step": step})
+        publish(content, target, temporary)
+        shutil.rmtree(temporary)
+
+    def _remove_leftovers(self) -> None:
+        """What a killed save or prune has left. Only one process at a time writes here."""
+        for leftover in self.folder.glob(".tmp-*"):
+            shutil.rmtree(leftover)
+
+    def _prune(self) -> None:
+        for old in self.all()[: -self.keep]:
+            doomed = self.folder / f".tmp-{old.name}-{os.getpid()}"
+            old.rename(doomed)  # a kill in the middle of removing leaves no half checkpoint
+            shutil.rmtree(doomed)
+
+    def all(self) -> list[Path]:
+        """Every checkpoint, oldest first, damaged or not."""
+        return sorted(self.folder.glob("step_*"))
+
+    def latest(self) -> Path | None:
+        """The newest whole checkpoint. Damaged ones are reported and passed over."""
+        for candidate in reversed(self.all()):
+            problem = damage(candidate, {}, checksums=True)
+            if problem is None:
+                return candidate
+            logger.warning(
+                "checkpoint %s is damaged (%s): trying the one before", candidate, problem
+            )
+        if self.all():
+            raise UserError(
+                f"every checkpoint in {self.folder} is damaged. Restore the folder from a backup, "
+                "or remove it to start afresh."
+            )
+        return None
+
+    def restore(self, **parts: Part) -> int:
+        """Load the newest whole checkpoint into the parts; how many steps it is worth."""
+        folder = self.latest()
+        if folder is None:
+            return 0
+        state = json.loads((folder / STATE).read_text(encoding="utf-8"))
+        self._check_settings(folder, state["settings"])
+        trees = load_checkpoint(folder)
+        for name, part in parts.items():
+            if name not in trees:
+                raise UserError(f"{folder} holds no {name!r}: another kind of run has written it.")
+            part.load_state_dict(trees[name])
+        return int(state["step"])
+
+    def _check_settings(self, folder: Path, before: Mapping[str, Any]) -> None:
+        changed = [
+            f"{name} was {before.get(name)!r} and is now {self.settings.get(name)!r}"
+            for name in sorted(before.keys() | self.settings.keys())
+            if before.get(name) != self.settings.get(name)
+        ]
+        if changed:
+            raise UserError(
+                f"cannot go on from {folder}: {'; '.join(changed)}. "
+                "Use the former settings or another output folder."
+            )
+
+
+def load_checkpoint(folder: Path) -> dict[str, Any]:
+    """The states in a checkpoint, by part. Reads safetensors and JSON, nothing else."""
+    from safetensors.torch import load_file
+
+    state = json.loads((folder / STATE).read_text(encoding="utf-8"))
+    return {
+        name: unpack(tree, load_file(folder / f"{name}.safetensors"))
+        for name, tree in state["parts"].items()
+    }

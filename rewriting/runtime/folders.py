@@ -1,0 +1,123 @@
+"""Folders that are either whole or absent, with a manifest that tells which.
+
+A folder is filled under a temporary name beside its target, flushed to the disk, and renamed.
+Whoever is killed on the way leaves a temporary, never half a folder under the real name.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rewriting.runtime.files import fsync_file, fsync_folder, sha256_of
+
+MANIFEST = "manifest.json"
+
+
+@contextmanager
+def locked(target: Path, on_wait: Callable[[], None]) -> Iterator[None]:
+    """One process at a time for `target`; `on_wait` is called when another has it.
+
+    The system releases the lock of a process that dies.
+    """
+    from filelock import FileLock, Timeout
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(target.parent / f".{target.name}.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        on_wait()
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def temporary_beside(target: Path) -> Iterator[Path]:
+    """A temporary folder on the file system of `target`; gone afterwards, whatever happens.
+
+    Call it under a lock on `target`: other temporaries of the same target then belong to processes
+    that died, and are removed first.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    prefix = f".{target.name}.tmp-"
+    for leftover in target.parent.glob(f"{prefix}*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    temporary = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
+    try:
+        yield temporary
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_manifest(folder: Path, facts: Mapping[str, Any]) -> None:
+    """Write `facts`, and size and SHA-256 of every file of the folder, into its manifest."""
+    files = {
+        path.relative_to(folder).as_posix(): {
+            "bytes": path.stat().st_size,
+            "sha256": sha256_of(path),
+        }
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+    text = _manifest_text({**facts, "files": files})
+    (folder / MANIFEST).write_text(text, encoding="utf-8")
+
+
+def _manifest_text(content: Mapping[str, Any]) -> str:
+    """The manifest with a checksum of its own: a flipped bit in it shows like any other."""
+    rest = {key: value for key, value in content.items() if key != "checksum"}
+    digest = hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+    return json.dumps({**rest, "checksum": digest}, indent=2) + "\n"
+
+
+def damage(folder: Path, edition: Mapping[str, Any], checksums: bool = False) -> str | None:
+    """What is wrong with an installed folder, in words; None when it is whole.
+
+    Sizes are compared always (milliseconds), contents only when `checksums` asks for it.
+    """
+    try:
+        text = (folder / MANIFEST).read_text(encoding="utf-8")
+        manifest = json.loads(text)
+        files = dict(manifest["files"])
+    except FileNotFoundError:
+        return "it is not installed"
+    except (ValueError, KeyError, TypeError):
+        return f"its {MANIFEST} is not readable"
+    if text != _manifest_text(manifest):
+        return f"its {MANIFEST} has changed"
+    for key, value in edition.items():
+        if manifest.get(key) != value:
+            return f"its {key} is {manifest.get(key)!r}, and {value!r} is needed"
+    for name, expected in files.items():
+        path = folder / name
+        if not path.is_file():
+            return f"its file {name} is missing"
+        size = path.stat().st_size
+        if size != expected["bytes"]:
+            return f"its file {name} has {size:,} bytes instead of {expected['bytes']:,}"
+        if checksums and sha256_of(path) != expected["sha256"]:
+            return f"its file {name} has changed (SHA-256 differs)"
+    return None
+
+
+def publish(folder: Path, target: Path, temporary: Path) -> None:
+    """Put the finished `folder` at `target`; an old one there goes with `temporary`."""
+    for path in [*folder.rglob("*"), folder]:
+        if path.is_dir():
+            fsync_folder(path)
+        else:
+            path.chmod(0o644)  # safetensors writes 0600, no use in a cache that a group shares
+            fsync_file(path)
+    if target.exists():
+        os.rename(target, temporary / "replaced")
+    os.rename(folder, target)
+    fsync_folder(target.parent)

@@ -1,0 +1,66 @@
+"""A folder is whole or absent, and what is wrong with one is said in words."""
+
+from pathlib import Path
+
+import pytest
+
+from rewriting.runtime import folders
+
+EDITION = {"version": "1.0"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "model"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "a.json").write_bytes(b"{}")
+    (folder / "deep" / "b.txt").write_bytes(b"words")
+    folders.write_manifest(folder, {"name": "tiny", **EDITION})
+    return folder
+
+
+def test_a_whole_folder_has_no_damage(folder: Path) -> None:
+    assert folders.damage(folder, EDITION) is None
+    assert folders.damage(folder, EDITION, checksums=True) is None
+
+
+def test_missing_truncated_and_outdated_folders_are_told_apart(folder: Path) -> None:
+    assert folders.damage(folder, {"version": "2.0"}) == "its version is '1.0', and '2.0' is needed"
+    (folder / "deep" / "b.txt").write_bytes(b"word")
+    assert folders.damage(folder, EDITION) == "its file deep/b.txt has 4 bytes instead of 5"
+    (folder / "deep" / "b.txt").unlink()
+    assert folders.damage(folder, EDITION) == "its file deep/b.txt is missing"
+    for content in ("{", "[]", '{"version": "1.0"}'):
+        (folder / folders.MANIFEST).write_text(content)
+        assert folders.damage(folder, EDITION) == "its manifest.json is not readable"
+    (folder / folders.MANIFEST).unlink()
+    assert folders.damage(folder, EDITION) == "it is not installed"
+
+
+def test_a_change_of_the_same_size_is_found_by_checksums_only(folder: Path) -> None:
+    (folder / "deep" / "b.txt").write_bytes(b"wards")
+    assert folders.damage(folder, EDITION) is None
+    damage = folders.damage(folder, EDITION, checksums=True)
+    assert damage == "its file deep/b.txt has changed (SHA-256 differs)"
+
+
+def test_publishing_replaces_an_old_folder_and_leaves_no_temporary(
+    folder: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "old.json").touch()
+    with folders.temporary_beside(target) as temporary:
+        folders.publish(folder, target, temporary)
+    assert folders.damage(target, EDITION, checksums=True) is None
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
+    assert not (target / "old.json").exists()
+
+
+def test_leftovers_of_the_dead_are_removed_and_those_of_others_are_not(tmp_path: Path) -> None:
+    (tmp_path / ".model.tmp-dead").mkdir()
+    (tmp_path / ".other.tmp-alive").mkdir()
+    with folders.temporary_beside(tmp_path / "model") as temporary:
+        names = {path.name for path in tmp_path.iterdir()}
+        assert names == {temporary.name, ".other.tmp-alive"}
+    assert not temporary.exists()
