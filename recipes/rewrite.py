@@ -1,0 +1,166 @@
+"""`rewriting rewrite`: rewrite one response, or a file of any size, with a policy by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rewriting import Exchange, Rewrite, UserError
+from rewriting.data import BadRow, load_exchanges, raise_bad_row
+from rewriting.data.rows import OnBadRow
+
+CHUNK = 64  # rows between two writes: little is lost by a stop, and rows can be sorted by length
+EPILOG = (
+    "Examples:  rewriting rewrite --input sample:test --output out.jsonl  ·  "
+    "rewriting rewrite --input replies.csv --output out.jsonl --policy generic --seed 7  ·  "
+    'rewriting rewrite --seeker "I failed again." --response "Study harder."'
+)
+
+
+def rewrite(
+    input: Annotated[
+        str | None,
+        typer.Option(help="A file, a folder, sample[:split], or a hub id org/name[:split]."),
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Where the .jsonl lines go.")] = None,
+    seeker: Annotated[str | None, typer.Option(help="One seeker post, instead of --input.")] = None,
+    response: Annotated[str | None, typer.Option(help="The response to it.")] = None,
+    policy: Annotated[str, typer.Option(help="Who rewrites: prompted or generic.")] = "prompted",
+    seed: Annotated[int, typer.Option(help="Same seed, same rewrites.")] = 0,
+    limit: Annotated[int | None, typer.Option(min=1, help="Take the first so many rows.")] = None,
+    skip_bad_rows: Annotated[
+        bool, typer.Option("--skip-bad-rows", help="Set bad rows aside in OUTPUT.bad.jsonl.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUTPUT.")] = False,
+    show: Annotated[int, typer.Option(min=0, help="Show so many rewrites at the end.")] = 3,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="With --seeker: print the JSON line only.")
+    ] = False,
+) -> None:
+    """Rewrite responses to be more empathic.
+
+    A file is rewritten row by row into OUTPUT. Stopped, the same command goes on where it was.
+    """
+    single = seeker is not None or response is not None
+    if single:
+        if input is not None or output is not None:
+            raise UserError("give either --seeker and --response, or --input and --output.")
+        rewrite_one(seeker, response, policy, seed, as_json)
+    elif input is None or output is None:
+        raise UserError("give --input and --output, or --seeker and --response.")
+    else:
+        if output.suffix != ".jsonl":
+            raise UserError(f"{output}: the output is a .jsonl file.")
+        rewrite_file(input, output, policy, seed, limit, skip_bad_rows, overwrite, show)
+
+
+def rewrite_one(
+    seeker: str | None, response: str | None, policy_name: str, seed: int, as_json: bool
+) -> None:
+    """Rewrite one response and show it."""
+    if not seeker or not seeker.strip() or not response or not response.strip():
+        raise UserError("--seeker and --response each need a text.")
+    from policies.named import load_policy
+    from rewriting.show import before_and_after
+
+    policy = load_policy(policy_name)
+    (rewritten,) = policy.rewrite([Exchange(seeker, response)], seed=seed)
+    row = output_row(rewritten, policy.name, seed)
+    if as_json:
+        print(json.dumps(row, ensure_ascii=False))
+    else:
+        from rich.console import Console
+
+        Console().print(before_and_after(row))
+
+
+def rewrite_file(
+    source: str,
+    output: Path,
+    policy_name: str,
+    seed: int,
+    limit: int | None,
+    skip_bad_rows: bool,
+    overwrite: bool,
+    show: int,
+) -> None:
+    """Rewrite every exchange of a source into a file of lines, resumably."""
+    from rich.console import Console
+
+    from policies.named import load_policy
+    from rewriting.runtime.jobs import LineJob
+    from rewriting.runtime.progress import progress_bar
+    from rewriting.show import before_and_after
+
+    settings = {"input": source, "limit": limit, "policy": policy_name, "seed": seed}
+    with (
+        LineJob(output, settings, chunk=CHUNK, overwrite=overwrite) as job,
+        bad_row_handler(output, skip_bad_rows) as (on_bad_row, bad_rows),
+    ):
+        # Reading once before the work counts the rows and finds a bad one before hours are spent.
+        total = sum(1 for _ in load_exchanges(source, on_bad_row=on_bad_row, limit=limit))
+        if not total:
+            raise UserError(f"{source} holds no exchange.")
+        policy = load_policy(policy_name)
+        rows = load_exchanges(source, on_bad_row=lambda bad: None, limit=limit)
+        rows = islice(rows, job.rows_done, None)
+        with progress_bar(f"rewriting with {policy.name}", total, job.rows_done) as advance:
+            while chunk := list(islice(rows, CHUNK)):
+                rewrites = policy.rewrite(chunk, seed=seed)
+                job.write(output_row(rewritten, policy.name, seed) for rewritten in rewrites)
+                advance(len(chunk))
+    console = Console()
+    with output.open(encoding="utf-8") as lines:
+        for line in islice(lines, show):
+            console.print(before_and_after(json.loads(line)))
+    console.print(f"{total:,} rewrites by {policy.name} in {output}", highlight=False)
+    if bad_rows:
+        console.print(f"{len(bad_rows):,} bad rows set aside in {bad_file(output)}")
+
+
+def output_row(rewritten: Rewrite, policy_name: str, seed: int) -> dict[str, Any]:
+    """One line of the output; docs/rewriting.md explains its fields."""
+    exchange = rewritten.exchange
+    return {
+        "id": exchange.id,
+        "seeker_post": exchange.seeker_post,
+        "response_post": exchange.response_post,
+        "rewritten_response": rewritten.rewritten_response,
+        "edits": [edit.row() for edit in rewritten.edits],
+        "rewards": {},
+        "safety": {"verdict": "unchecked", "reasons": []},
+        "policy": policy_name,
+        "seed": seed,
+        "ai_assisted": True,
+    }
+
+
+def bad_file(output: Path) -> Path:
+    return output.with_name(f"{output.stem}.bad.jsonl")
+
+
+@contextmanager
+def bad_row_handler(output: Path, skip: bool) -> Iterator[tuple[OnBadRow, list[BadRow]]]:
+    """What happens to bad rows: the first stops all, or they go to a file of their own."""
+    bad_rows: list[BadRow] = []
+    if not skip:
+        yield raise_bad_row, bad_rows
+        return
+    with bad_file(output).open("w", encoding="utf-8") as file:
+
+        def set_aside(bad: BadRow) -> None:
+            bad_rows.append(bad)
+            fields = {"file": bad.file, "line": bad.line, "reason": bad.reason}
+            row = fields | {"content": bad.content}
+            file.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
+            file.flush()
+
+        yield set_aside, bad_rows
+    if not bad_rows:
+        bad_file(output).unlink()

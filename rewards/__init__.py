@@ -1,0 +1,1 @@
+"""What is good: the reward protocol, its terms, and the models behind them."""

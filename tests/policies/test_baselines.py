@@ -1,0 +1,54 @@
+"""The two policies that need no training."""
+
+import pytest
+
+from policies.generic import GenericPolicy
+from policies.named import POLICIES, load_policy
+from policies.prompted import PromptedPolicy, clean_reply
+from rewriting import Exchange, UserError, apply_edits
+from rewriting.data import load_exchanges
+
+
+def test_generic_says_the_same_to_everybody() -> None:
+    exchanges = [Exchange("I failed.", "Study more."), Exchange("I moved.", "- unpack\n- rest")]
+    rewrites = GenericPolicy().rewrite(exchanges, seed=0)
+    assert [rewrite.rewritten_response for rewrite in rewrites] == [
+        "This must have been really hard for you. Study more.",
+        "This must have been really hard for you.\n- unpack\n- rest",
+    ]
+    for rewrite in rewrites:
+        again = apply_edits(rewrite.exchange.response_post, rewrite.edits)
+        assert again == rewrite.rewritten_response
+
+
+@pytest.mark.parametrize(
+    ("text", "reply"),
+    [
+        ('I hear you. Rest."\n\nThis is warmer.', "I hear you. Rest."),
+        ("I hear you.\nNote: warm.", "I hear you."),
+        ("I hear you. You can alw", "I hear you."),
+        ("I hear you and you can alw", "I hear you and you can alw"),
+        ('"', ""),
+        ("", ""),
+    ],
+)
+def test_a_reply_ends_with_its_quotation(text: str, reply: str) -> None:
+    assert clean_reply(text) == reply
+
+
+def test_an_unknown_policy_is_named() -> None:
+    with pytest.raises(UserError, match=r"no policy 'nobody'.*generic"):
+        load_policy("nobody")
+    assert set(POLICIES) >= {"generic", "prompted"}
+
+
+@pytest.mark.integration
+def test_prompted_rewrites_deterministically_whatever_the_batch() -> None:
+    policy = PromptedPolicy(max_new_tokens=12, batch_size=3)
+    exchanges = list(load_exchanges("sample:test", limit=5))
+    rewrites = policy.rewrite(exchanges, seed=1)
+    assert [rewrite.exchange for rewrite in rewrites] == exchanges
+    assert any(rewrite.changed for rewrite in rewrites)
+    assert all(rewrite.rewritten_response.strip() for rewrite in rewrites)
+    assert policy.rewrite(exchanges[3:4], seed=1) == rewrites[3:4]
+    assert policy.rewrite(exchanges, seed=2) != rewrites

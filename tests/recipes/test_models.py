@@ -1,0 +1,55 @@
+"""`rewriting models list` and `fetch`."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from recipes.models import app
+from rewriting.errors import UserError
+from rewriting.runtime import models
+
+
+@pytest.fixture
+def fetched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
+    calls: list[tuple[str, bool]] = []
+
+    def fetch(name: str, progress: bool = True, verify: bool = False) -> Path:
+        calls.append((name, verify))
+        return Path("/cache") / name
+
+    monkeypatch.setattr(models, "fetch", fetch)
+    return calls
+
+
+def test_list_shows_every_name_and_whether_it_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REWRITING_CACHE", str(tmp_path))
+    result = CliRunner().invoke(app, ["list"])
+    assert result.exit_code == 0
+    for name in models.SHORT_NAMES:
+        (line,) = [line for line in result.output.splitlines() if f" {name} " in line]
+        assert " no " in line
+    assert str(tmp_path) in result.output
+
+
+def test_fetch_takes_names_or_all(fetched: list[tuple[str, bool]]) -> None:
+    result = CliRunner().invoke(app, ["fetch", "minilm-l6", "--verify"])
+    assert result.output == "minilm-l6\t/cache/minilm-l6\n"
+    assert fetched == [("minilm-l6", True)]
+    fetched.clear()
+    assert CliRunner().invoke(app, ["fetch"]).exit_code == 0
+    assert fetched == [(name, False) for name in models.SHORT_NAMES]
+
+
+def test_an_unknown_name_is_the_users_mistake() -> None:
+    result = CliRunner().invoke(app, ["fetch", "gpt9"])
+    assert isinstance(result.exception, UserError)
+
+
+@pytest.mark.parametrize("command", [[], ["list"], ["fetch"]])
+def test_help_has_examples(command: list[str]) -> None:
+    result = CliRunner().invoke(app, [*command, "--help"])
+    assert result.exit_code == 0
+    assert not command or "Example" in result.output
