@@ -1,0 +1,57 @@
+"""`empathy_change`: how much more empathy the rewritten response communicates than the original."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rewards.cache import ScoreCache
+from rewards.identifiers.assessment import Identifier
+from rewards.protocol import texts
+
+
+class EmpathyChange:
+    """Total empathy after minus total empathy before, each on 0..6: PARTNER's first reward.
+
+    PARTNER (arXiv 2101.07714) takes the levels that the classifier calls; `argmax=True` does that.
+    By default the expected levels count, Σ level · probability: a policy that comes nearer to the
+    next level sees that it does, where the called levels stand still.
+
+    In: completions, seeker_post, response_post. Out: −6 to 6; 0 for an unchanged response. A blank
+    response communicates nothing and has empathy 0, whatever an identifier would say of it.
+
+        EmpathyChange(identifier)(completions=["Oh no! That hurts."], seeker_post=["I failed."],
+                                  response_post=["Oh."])
+    """
+
+    def __init__(
+        self, identifier: Identifier, *, argmax: bool = False, name: str = "empathy_change"
+    ) -> None:
+        self.__name__ = name
+        self.identifier = identifier
+        self.argmax = argmax
+        self._empathy = ScoreCache(self._assess)
+
+    def __call__(
+        self,
+        *,
+        completions: Sequence[Any],
+        seeker_post: Sequence[str],
+        response_post: Sequence[str],
+        **_: Any,
+    ) -> list[float]:
+        after = list(zip(seeker_post, texts(completions), strict=True))
+        before = list(zip(seeker_post, response_post, strict=True))
+        # Both in one call, so that new originals share a batch with the rewrites.
+        empathy = self._empathy([*after, *before])
+        return [a - b for a, b in zip(empathy[: len(after)], empathy[len(after) :], strict=True)]
+
+    def _assess(self, pairs: list[tuple[str, str]]) -> list[float]:
+        written = [pair for pair in pairs if pair[1].strip()]
+        if not written:
+            return [0.0] * len(pairs)
+        seekers, responses = zip(*written, strict=True)
+        found = self.identifier.assess(seekers, responses, rationales=False)
+        totals = [float(a.empathy) if self.argmax else a.expected_empathy for a in found]
+        known = dict(zip(written, totals, strict=True))
+        return [known.get(pair, 0.0) for pair in pairs]

@@ -1,0 +1,206 @@
+"""The reward protocol: what a term is called with, and what it may answer.
+
+A reward is a callable, sync or async, called with keywords alone, as TRL's GRPOTrainer and
+RLOOTrainer call theirs:
+
+    prompts, completions, completion_ids   lists, one entry per row
+    every column of the data               likewise; here seeker_post and response_post, and
+                                           `sentence`, the new one, where an edit policy made it
+    trainer_state, log_extra, log_metric   the trainer's, or None
+
+`completions` are the rewritten responses. It answers one finite number or None per completion;
+None means that the reward does not apply to that row. Whatever else it answers or raises becomes a
+RewardError that names it: an exception is never turned into a score.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import math
+import traceback
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from numbers import Real
+from typing import Any, Final, Protocol, TypeVar
+
+from rewriting.errors import UserError
+
+Values = Iterable[float | None]
+T = TypeVar("T")
+
+SHOWN_COLUMNS: Final = ("sentence", "seeker_post", "response_post")
+SHOWN_CHARACTERS: Final = 60
+
+
+class Reward(Protocol):
+    """Anything that scores a batch of completions: a function, or an object that is callable."""
+
+    def __call__(self, *args: Any, **columns: Any) -> Values | Awaitable[Values]: ...
+
+
+class RewardError(UserError):
+    """A reward raised, or answered something that is no reward."""
+
+
+def name_of(reward: Any) -> str:
+    """The name of a reward in logs, found as TRL finds it."""
+    while isinstance(reward, functools.partial):
+        reward = reward.func
+    return str(getattr(reward, "__name__", type(reward).__name__))
+
+
+def is_async(reward: Any) -> bool:
+    """Whether calling a reward gives something to await, decided as TRL decides it."""
+    while isinstance(reward, functools.partial):
+        reward = reward.func
+    return inspect.iscoroutinefunction(reward) or inspect.iscoroutinefunction(reward.__call__)
+
+
+def texts(completions: Sequence[Any]) -> list[str]:
+    """Completions as plain strings, whether they are strings or conversations.
+
+    Of a conversation, what the assistant says counts, one message per line.
+    """
+    return [_text(completion) for completion in completions]
+
+
+def _text(completion: Any) -> str:
+    if isinstance(completion, str):
+        return completion
+    if not isinstance(completion, list | tuple):
+        raise TypeError(f"a completion is a text or a list of messages, not {completion!r}")
+    spoken = [m for m in completion if m.get("role", "assistant") == "assistant"]
+    return "\n".join(_content(message.get("content")) for message in spoken)
+
+
+def _content(content: Any) -> str:
+    """The text of a message, whose content may be in parts, or missing beside a tool call."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    return "".join(part.get("text", "") for part in content)
+
+
+def checked(name: str, values: Any, columns: Mapping[str, Any]) -> list[float | None]:
+    """What a reward answered, as floats and None, or a RewardError that shows the row.
+
+    `columns` are the keywords that the reward was called with.
+    """
+    rows = len(columns["completions"])
+    if isinstance(values, str | bytes | Mapping | set) or not isinstance(values, Iterable):
+        raise RewardError(
+            f"reward {name!r} gave {_shortened(values)} for {rows} completions; it must give a "
+            f"list with one number or None for each. {_shown(columns, 0)}"
+        )
+    found = list(values)
+    if len(found) != rows:
+        raise RewardError(
+            f"reward {name!r} gave {len(found)} values for {rows} completions; it must give one "
+            f"number or None for each. {_shown(columns, min(len(found), rows - 1))}"
+        )
+    return [_number(name, value, columns, row) for row, value in enumerate(found)]
+
+
+def _number(name: str, value: Any, columns: Mapping[str, Any], row: int) -> float | None:
+    if value is None:
+        return None
+    plain = value.item() if getattr(value, "size", None) == 1 else value  # of numpy
+    if callable(getattr(value, "numel", None)) and value.numel() == 1:  # of torch
+        plain = value.item()
+    if not isinstance(plain, Real) or not math.isfinite(plain):
+        raise RewardError(
+            f"reward {name!r} gave {_shortened(value)} for row {row}; a reward is a finite number, "
+            f"or None where it does not apply. {_shown(columns, row)}"
+        )
+    return float(plain)
+
+
+def failure(name: str, error: Exception, columns: Mapping[str, Any]) -> RewardError:
+    """The RewardError for an exception that a reward raised; raise it `from` the exception."""
+    if isinstance(error, UserError):
+        return RewardError(f"reward {name!r}: {error}")
+    hint = ""
+    if isinstance(error, TypeError):
+        hint = f" The columns of this batch: {', '.join(columns)}."
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return RewardError(
+        f"reward {name!r} raised {type(error).__name__}: {error} ({frame.filename}, line "
+        f"{frame.lineno}).{hint} First row of its batch: {_shown(columns, 0)}"
+    )
+
+
+def _shown(columns: Mapping[str, Any], row: int) -> str:
+    """A row as one line: its number, its completion and its posts, shortened."""
+    if not len(columns["completions"]):
+        return "There are no rows."
+    parts = [f"completion {_shortened(columns['completions'][row])}"]
+    for name in SHOWN_COLUMNS:
+        column = columns.get(name)
+        if isinstance(column, Sequence) and row < len(column):
+            parts.append(f"{name} {_shortened(column[row])}")
+    return f"Row {row}: {', '.join(parts)}."
+
+
+def _shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
+
+
+def called(name: str, reward: Reward, columns: Mapping[str, Any]) -> list[float | None]:
+    """Call a reward and check what it answers, of an async one by awaiting it."""
+    try:
+        values = reward(**columns)
+        if inspect.isawaitable(values):
+            values = run(_result(values))
+    except RewardError:  # a sum inside a sum has named its term already
+        raise
+    except Exception as error:
+        raise failure(name, error, columns) from error
+    return checked(name, values, columns)
+
+
+async def awaited(name: str, reward: Reward, columns: Mapping[str, Any]) -> list[float | None]:
+    """The same of an async reward, to be awaited together with others."""
+    try:
+        values = reward(**columns)
+        if inspect.isawaitable(values):
+            values = await values
+    except RewardError:  # a sum inside a sum has named its term already
+        raise
+    except Exception as error:
+        raise failure(name, error, columns) from error
+    return checked(name, values, columns)
+
+
+async def _result(values: Awaitable[T]) -> T:
+    return await values
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end, also where an event loop runs already: then in a thread with its own."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+def guarded(reward: Reward, name: str | None = None) -> Callable[..., Any]:
+    """A reward whose every answer is checked: for `reward_funcs` of a TRL trainer.
+
+    TRL lets a NaN pass as "does not apply" and shows no row when a reward raises. Async rewards
+    stay async, so that TRL awaits them together.
+    """
+    shown_name = name or name_of(reward)
+
+    async def guard_async(**columns: Any) -> Any:
+        return await awaited(shown_name, reward, columns)
+
+    def guard(**columns: Any) -> Any:
+        return called(shown_name, reward, columns)
+
+    chosen: Callable[..., Any] = guard_async if is_async(reward) else guard
+    chosen.__name__ = chosen.__qualname__ = shown_name
+    return chosen

@@ -1,0 +1,183 @@
+"""From names and weights to a sum of rewards."""
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewards.named import BUILT_INS, Models, build_rewards, load_function
+from rewards.protocol import name_of
+from rewriting.errors import UserError
+from rewriting.runtime import models as runtime_models
+from tests.rewards.fakes import FakeEncoder, FakeIdentifier
+
+USERS = """
+def shorter(completions, response_post, factor=1, **_):
+    return [factor * (len(r) - len(c)) for c, r in zip(completions, response_post)]
+
+class Constant:
+    def __init__(self, value=1.0):
+        self.value = value
+
+    def __call__(self, completions, **_):
+        return [self.value] * len(completions)
+"""
+COLUMNS: dict[str, Any] = {
+    "completions": ["I am sorry.", "Stop."],
+    "seeker_post": ["The exam.", "The exam."],
+    "response_post": ["Stop.", "Stop."],
+}
+
+
+@pytest.fixture
+def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_rewards.py").write_text(USERS)
+    monkeypatch.chdir(tmp_path)
+
+
+def models() -> Models:
+    return Models(identifier=FakeIdentifier(), sentence_encoder=FakeEncoder())
+
+
+@pytest.mark.usefixtures("users")
+def test_weights_options_and_functions_of_the_users() -> None:
+    rewards = build_rewards(
+        {
+            "empathy_change": {"weight": 2, "argmax": True, "scale": "std"},
+            "edit_size": 0.5,
+            "repetition": {"n": 2, "weight": 0},
+            "my_rewards.py:shorter": 0.1,
+            "my_rewards:Constant": {"weight": 1, "value": 5.0, "name": "bonus"},
+        },
+        models(),
+    )
+    scores = rewards.score(**COLUMNS)
+    assert scores.terms == {
+        "empathy_change": [2.0, 0.0],
+        "edit_size": [-1.0, 0.0],
+        "repetition": [0.0, 0.0],
+        "shorter": [-6.0, 0.0],
+        "bonus": [5.0, 5.0],
+    }
+    assert scores.totals == pytest.approx([4 - 0.5 - 0.6 + 5, 5.0])
+    assert list(rewards.state_dict()) == ["empathy_change"]
+
+
+@pytest.mark.usefixtures("users")
+def test_options_of_a_function_are_its_keywords() -> None:
+    rewards = build_rewards({"my_rewards.py:shorter": {"factor": 10}}, models())
+    assert rewards.score(**COLUMNS).terms == {"shorter": [-60, 0]}
+
+
+@pytest.mark.usefixtures("users")
+def test_a_text_of_yaml_as_on_the_command_line() -> None:
+    text = "{edit_size: 1e-1, my_rewards.py:shorter: {weight: 2, factor: 3}}"
+    rewards = build_rewards(text, models())
+    assert [(name, term.weight) for name, term in rewards.terms.items()] == [
+        ("edit_size", 0.1),
+        ("shorter", 2),
+    ]
+    assert build_rewards('{"edit_size": 1}', models()).terms["edit_size"].weight == 1
+
+
+@pytest.mark.usefixtures("users")
+@pytest.mark.parametrize(
+    ("rewards", "message"),
+    [
+        ({}, "at least one reward"),
+        ({"empathy_chnge": 1}, "no reward 'empathy_chnge'. Did you mean empathy_change?"),
+        ({"kindness": 1}, "no reward 'kindness'. There is: empathy_change, level_alignment, "),
+        ({"edit_size": "high"}, "weight of reward 'edit_size' is 'high'"),
+        ({"edit_size": None}, "weight of reward 'edit_size' is None"),
+        ({"edit_size": {"scale": "max"}}, "scale of reward 'edit_size' is 'max'"),
+        ({"repetition": {"k": 2}}, "reward 'repetition': it has no option 'k'. There is: n, acr"),
+        ({"repetition": {"n": 0}}, "reward 'repetition': repetition counts n-grams"),
+        ({"my_rewards.py:shortr": 1}, "Did you mean shorter?"),
+        ({"my_rewards.py:Constant": {"height": 1}}, "reward 'Constant': .*'height'"),
+        ({"my_rewards.py:shorter": 1, "my_rewards:shorter": 1}, "two rewards are called 'shorter'"),
+        ("edit_size", "rewards are a mapping"),
+        ("{edit_size: [", "cannot be read"),
+    ],
+)
+def test_mistakes_are_explained(rewards: Any, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        build_rewards(rewards, models())
+
+
+def test_no_model_is_loaded_for_a_mapping_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(name: str) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(runtime_models, "load_sentence_encoder", load)
+    with pytest.raises(UserError, match="no reward 'nonsense'"):
+        build_rewards({"specificity": 1, "nonsense": 1}, Models())
+    with pytest.raises(UserError, match=r"no option .batchsize.\. Did you mean batch_size"):
+        build_rewards({"specificity": {"batchsize": 1}}, Models())
+
+
+def test_models_are_loaded_by_name_once_and_only_when_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loaded: list[str] = []
+
+    def load(name: str) -> FakeEncoder:
+        loaded.append(name)
+        return FakeEncoder()
+
+    monkeypatch.setattr(runtime_models, "load_sentence_encoder", load)
+    holder = Models(sentence_encoder="my-encoder")
+    build_rewards({"edit_size": 1}, holder)
+    assert loaded == []
+    first = build_rewards({"specificity": 1}, holder).terms["specificity"].reward
+    second = build_rewards({"specificity": 1}, holder).terms["specificity"].reward
+    assert loaded == ["my-encoder"]
+    assert first is not second
+    assert getattr(first, "encoder") is getattr(second, "encoder")  # noqa: B009
+
+
+@pytest.mark.parametrize("name", BUILT_INS)
+def test_every_built_in_name_leads_to_a_class_and_a_model(name: str) -> None:
+    factory = BUILT_INS[name]
+    assert find_spec(factory.place.split(":")[0]) is not None
+    assert isinstance(load_function(factory.place), type)
+    assert factory.model is None or factory.model in vars(Models)
+
+
+@pytest.mark.parametrize(
+    "name", ["empathy_change", "level_alignment", "specificity", "edit_size", "repetition"]
+)
+def test_a_term_is_called_by_its_name_in_logs(name: str) -> None:
+    assert name_of(BUILT_INS[name](models())) == name
+
+
+@dataclass
+class Recipe:
+    """A recipe's dataclass: a text on the command line, a mapping in YAML."""
+
+    rewards: str = "{edit_size: 1.0}"
+
+
+@pytest.mark.usefixtures("users")
+@pytest.mark.parametrize(
+    ("arguments", "weights"),
+    [
+        ([], {"edit_size": 1.0}),
+        (["--config", "recipe.yaml"], {"edit_size": 2.0, "shorter": 0.5}),
+        (["--rewards", "{my_rewards.py:shorter: 0.1}"], {"shorter": 0.1}),
+        (
+            ["--config", "recipe.yaml", "--rewards", "{repetition: {weight: 3, n: 2}}"],
+            {"repetition": 3},
+        ),
+    ],
+)
+def test_rewards_from_a_yaml_file_and_from_flags(
+    arguments: list[str], weights: dict[str, float]
+) -> None:
+    from trl import TrlParser
+
+    Path("recipe.yaml").write_text("rewards:\n  edit_size: 2.0\n  my_rewards.py:shorter: 0.5\n")
+    (recipe,) = TrlParser((Recipe,)).parse_args_and_config(arguments)
+    built = build_rewards(recipe.rewards, models())
+    assert {name: term.weight for name, term in built.terms.items()} == weights

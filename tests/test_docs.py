@@ -1,0 +1,67 @@
+"""The Python code of the documentation runs as it stands on the page."""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewriting.runtime import models
+from tests.rewards.tiny_trl import tiny_model
+
+DOCS = Path(__file__).parent.parent / "docs"
+BLOCK = re.compile(r"^```python[ ]*(?P<file>\S*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def run_page(page: Path, folder: Path) -> int:
+    """Run a page's blocks marked ```python one after the other, in one namespace.
+
+    A block that names a file is written to it instead, in the current folder. Returns how many
+    blocks there were; a failing one is shown with its line on the page.
+    """
+    text = page.read_text(encoding="utf-8")
+    namespace: dict[str, Any] = {"__name__": "page"}
+    blocks = list(BLOCK.finditer(text))
+    for block in blocks:
+        if block["file"]:
+            (folder / block["file"]).write_text(block["code"], encoding="utf-8")
+            continue
+        lines_before = text.count("\n", 0, block.start("code"))
+        exec(compile("\n" * lines_before + block["code"], str(page), "exec"), namespace)
+    return len(blocks)
+
+
+@pytest.fixture
+def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A reader's folder, with a tiny model under every name, so that no page needs a download."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(models, "load_causal", lambda name: tiny_model())
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if (tmp_path / f"{name}.py").exists():
+            del sys.modules[name]
+
+
+def test_custom_rewards(reader: Path) -> None:
+    assert run_page(DOCS / "custom-rewards.md", reader) == 9
+
+
+def test_every_built_in_reward_is_on_the_page() -> None:
+    from rewards.named import BUILT_INS
+
+    page = (DOCS / "custom-rewards.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \| .*\|$", page.split("The built-in names")[1], re.M) == list(
+        BUILT_INS
+    )
+
+
+def test_a_failing_block_is_named_by_its_line(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Title\n\n```python\nx = 1\nassert x == 2\n```\n")
+    with pytest.raises(AssertionError) as caught:
+        run_page(page, tmp_path)
+    assert caught.traceback[-1].lineno + 1 == 5
