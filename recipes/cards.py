@@ -1,0 +1,31 @@
+"""What lies beside trained weights: the settings and figures as JSON, and a card that says them."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from pathlib import Path
+from typing import Any
+
+from rewriting.runtime.files import disk_errors, write_json
+
+logger = logging.getLogger(__name__)
+
+
+def command(recipe: str, config: Any) -> str:
+    """The command line that a config came from: the fields that differ from their defaults."""
+    flags = [
+        f"--{field.name} {getattr(config, field.name)}"
+        for field in dataclasses.fields(config)
+        if field.name != "output" and getattr(config, field.name) != field.default
+    ]
+    return " ".join(["python train.py", recipe, *flags])
+
+
+def write_card(folder: Path, config: Any, figures: dict[str, Any], text: str) -> None:
+    """Write results.json and README.md beside the weights in `folder`."""
+    settings = {k: v for k, v in dataclasses.asdict(config).items() if k != "output"}
+    write_json(folder / "results.json", {"settings": settings, "figures": figures})
+    with disk_errors(folder):
+        (folder / "README.md").write_text(text, encoding="utf-8")
+    logger.info("%s: weights, results.json and a card", folder)

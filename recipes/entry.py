@@ -1,0 +1,72 @@
+"""What train.py and evaluate.py share: picking a recipe, reading its dataclass, one-line errors."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from rewriting.errors import UserError
+
+TRAINING: dict[str, str] = {
+    "identifier": "recipes.identifier",
+    "coherence": "recipes.coherence",
+    "micromodels": "recipes.micromodels",
+    "reverse_lm": "recipes.reverse_lm",
+}
+"""Recipe → module. A module holds `Config`, a documented dataclass, and `run(config)`."""
+
+EVALUATION: dict[str, str] = {
+    "identifier": "recipes.evaluate_identifier",
+    "probe": "recipes.evaluate_probe",
+}
+"""The same for the tables of evaluate.py."""
+
+
+def run_training(arguments: list[str] | None = None) -> None:
+    """`train.py`: the first word picks the recipe, the rest fills its dataclass."""
+    _run("train.py", TRAINING, sys.argv[1:] if arguments is None else arguments)
+
+
+def run_evaluation(arguments: list[str] | None = None) -> None:
+    """`evaluate.py`: the first word picks the table, the rest fills its dataclass."""
+    _run("evaluate.py", EVALUATION, sys.argv[1:] if arguments is None else arguments)
+
+
+def _run(program: str, recipes: Mapping[str, str], arguments: list[str]) -> None:
+    logging.basicConfig(format="%(message)s", level=logging.INFO)
+    try:
+        if not arguments or arguments[0] in ("-h", "--help"):
+            print(_overview(program, recipes))
+            raise SystemExit(0 if arguments else 2)
+        name, *rest = arguments
+        if name not in recipes:
+            raise UserError(f"there is no recipe {name!r}. Recipes: {', '.join(recipes)}.")
+        module = import_module(recipes[name])
+        module.run(parse(module, f"{program} {name}", rest))
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+
+
+def _overview(program: str, recipes: Mapping[str, str]) -> str:
+    lines = [f"usage: {program} RECIPE [--config FILE.yaml] [--field value …]", "", "recipes:"]
+    for name, module in recipes.items():
+        summary = (import_module(module).__doc__ or "").strip().split("\n")[0]
+        lines.append(f"  {name:<14}{summary}")
+    lines += ["", f"{program} RECIPE --help explains every field."]
+    return "\n".join(lines)
+
+
+def parse(module: Any, program: str, arguments: list[str]) -> Any:
+    """Fill the recipe's dataclass from its YAML file and flags; flags win, unknown keys raise."""
+    from trl import TrlParser
+
+    parser = TrlParser((module.Config,), prog=program, description=module.__doc__)
+    try:
+        (config,) = parser.parse_args_and_config(arguments)
+    except (ValueError, FileNotFoundError, TypeError) as error:
+        raise UserError(str(error)) from error
+    return config

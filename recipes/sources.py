@@ -1,0 +1,58 @@
+"""Exchanges to train on: from one or several sources, each split by seeker and deduplicated."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import TypeVar
+
+from rewriting.data import Split, load_exchanges, split_of, without_duplicates
+from rewriting.errors import UserError
+from rewriting.exchange import Exchange
+from rewriting.runtime.seeds import derive_seed
+
+T = TypeVar("T")
+
+
+def load_splits(
+    data: str, *, max_rows: int = 0, first_turns: bool = False, seed: int = 0
+) -> dict[Split, list[Exchange]]:
+    """The train, dev and test part of all sources together.
+
+    data: sources of `load_exchanges`, separated by commas. max_rows: at most so many of each
+    source and split, drawn at random; 0 takes all. first_turns: leave out exchanges with a history.
+    Every source is split by `split_of`, so a seeker of the test part is never trained on, whatever
+    other sources say.
+    """
+    splits: dict[Split, list[Exchange]] = {"train": [], "dev": [], "test": []}
+    for source in sources_of(data):
+        found: dict[Split, list[Exchange]] = {"train": [], "dev": [], "test": []}
+        for exchange in without_duplicates(load_exchanges(source)):
+            if not (first_turns and exchange.history):
+                found[split_of(exchange)].append(exchange)
+        for split, exchanges in found.items():
+            splits[split] += drawn(exchanges, max_rows, derive_seed(seed, source, split))
+    if not splits["train"] or not splits["dev"]:
+        sizes = ", ".join(f"{name} {len(rows)}" for name, rows in splits.items())
+        raise UserError(f"{data}: too little data to train on ({sizes}).")
+    return splits
+
+
+def sources_of(data: str) -> list[str]:
+    return [part.strip() for part in data.split(",") if part.strip()]
+
+
+def drawn(rows: Sequence[T], max_rows: int, seed: int) -> list[T]:
+    """At most so many rows, drawn at random; all of them with 0."""
+    if not max_rows or len(rows) <= max_rows:
+        return list(rows)
+    return random.Random(seed).sample(rows, max_rows)
+
+
+def other_responses(exchanges: Sequence[Exchange]) -> list[str]:
+    """For each exchange a response to another seeker, of the same source where that is near."""
+    found = []
+    for place, exchange in enumerate(exchanges):
+        later = (*exchanges[place + 1 :], *exchanges[:place])
+        found.append(next(o.response_post for o in later if o.seeker_post != exchange.seeker_post))
+    return found

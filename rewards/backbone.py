@@ -1,0 +1,298 @@
+"""One frozen causal language model, loaded once, in many roles.
+
+Fluency, the forward and the backward language model of mutual information, a reference, a policy:
+each is a LoRA adapter (arXiv 2106.09685) on the same weights, switched by name, never a copy.
+
+    backbone = Backbone.load("smollm2-135m")
+    backbone.attach("reverse_lm", "rewards/shipped/reverse_lm")
+    with backbone.role("reverse_lm"):
+        log_probs = backbone.token_log_probs(prefixes, continuations)
+
+Left out: sharing the keys and values of equal prefixes between rows. Equal pairs of texts are
+scored once instead (`scores`), which is what repeats in training.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rewards.cache import CACHE_SIZE, ScoreCache
+from rewards.log_probs import (
+    batches_by_length,
+    continuation_log_probs,
+    has_plain_head,
+    start_token,
+)
+from rewriting.errors import UserError
+from rewriting.runtime.models import load_causal
+
+WEIGHTS = "adapter_model.safetensors"
+ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
+
+
+@dataclass(frozen=True, slots=True)
+class LogProb:
+    """The log-probability of a text: the sum over its tokens, and how many they are."""
+
+    total: float
+    num_tokens: int
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.num_tokens
+
+
+class Backbone:
+    """A causal language model and its roles. The model itself is frozen; adapters may be trained.
+
+    max_batch_tokens: tokens of a batch, padding included; 1 scores row by row. It bounds memory and
+    changes a score by rounding alone. By default a GPU works in batches and a CPU row by row, which
+    is about as fast there and leaves not even the rounding to what else is in the batch: a cache
+    that is cold after a resume then changes no bit. cache_size: how many scores of frozen roles are
+    kept.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        name: str = "",
+        max_batch_tokens: int | None = None,
+        cache_size: int = CACHE_SIZE,
+    ) -> None:
+        self.model = model.requires_grad_(False).eval()
+        self.tokenizer = tokenizer
+        self.name = name
+        self.max_batch_tokens = max_batch_tokens or (1 if model.device.type == "cpu" else 8192)
+        self.max_length = int(getattr(model.config, "max_position_embeddings", 2048))
+        self.start_token = start_token(tokenizer)
+        self.plain_head = has_plain_head(model)
+        self.roles: list[str] = []
+        self._folders: dict[str, Path] = {}  # of the frozen roles
+        self._role: str | None = None
+        self._adapters: Any = None
+        self._remembered = ScoreCache(self._scores, cache_size)
+
+    @classmethod
+    def load(cls, name: str = "smollm2-135m", **options: Any) -> Backbone:
+        """A backbone of its own, by model name: what a run that trains an adapter needs."""
+        return cls(*load_causal(name), name=name, **options)
+
+    @staticmethod
+    def shared(name: str = "smollm2-135m") -> Backbone:
+        """The one backbone of this name in this process: what reward terms use by default."""
+        return _shared(name)
+
+    def attach(self, role: str, folder: str | Path) -> None:
+        """Load a LoRA adapter folder (safetensors and JSON) as a frozen role.
+
+        The same folder in the same role again is nothing new.
+        """
+        from peft import PeftModel
+
+        folder = Path(folder).resolve()
+        if self._folders.get(role) == folder:
+            return
+        self._check_new(role)
+        check_adapter(self.model, folder)
+        if self._adapters is None:
+            self._adapters = PeftModel.from_pretrained(self.model, folder, adapter_name=role)
+        else:
+            self._adapters.load_adapter(folder, adapter_name=role)
+        self._folders[role] = folder
+        self._attached(role, trainable=False)
+
+    def add(
+        self,
+        role: str,
+        *,
+        rank: int = 8,
+        alpha: int = 16,
+        dropout: float = 0.0,
+        targets: Sequence[str] = ATTENTION,
+    ) -> list[torch.nn.Parameter]:
+        """A new LoRA adapter to train; its parameters. Until trained it changes nothing."""
+        from peft import LoraConfig, get_peft_model
+
+        self._check_new(role)
+        config = LoraConfig(
+            r=rank,
+            lora_alpha=alpha,
+            lora_dropout=dropout,
+            target_modules=list(targets),
+            task_type="CAUSAL_LM",
+        )
+        if self._adapters is None:
+            self._adapters = get_peft_model(self.model, config, adapter_name=role)
+        else:
+            self._adapters.add_adapter(role, config)
+        return self._attached(role, trainable=True)
+
+    def _check_new(self, role: str) -> None:
+        if role in self.roles:
+            raise ValueError(f"the backbone has a role {role!r} already")
+
+    def _attached(self, role: str, trainable: bool) -> list[torch.nn.Parameter]:
+        """Set the flags of a new adapter, and go back to the role that was active."""
+        named = [(n, p) for n, p in self.model.named_parameters() if f".{role}." in n]
+        for _, parameter in named:
+            parameter.requires_grad_(trainable)
+        self.roles.append(role)
+        self._switch(self._role)
+        return [parameter for _, parameter in named]
+
+    def save(self, role: str, folder: str | Path, *, dtype: torch.dtype | None = None) -> None:
+        """Write a role as an adapter folder. float16 halves the file and rounds the weights."""
+        from peft import get_peft_model_state_dict
+        from safetensors.torch import save_file
+
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        state = get_peft_model_state_dict(self._adapters, adapter_name=role)
+        tensors = {k: v.detach().to("cpu", dtype or v.dtype).contiguous() for k, v in state.items()}
+        save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+        (folder / WEIGHTS).chmod(0o644)  # safetensors writes 0600
+        config = self._adapters.peft_config[role]
+        config.base_model_name_or_path = self.name  # not this machine's path of it
+        trained, config.inference_mode = config.inference_mode, True
+        config.save_pretrained(folder)
+        config.inference_mode = trained
+
+    @contextmanager
+    def role(self, name: str | None) -> Iterator[Any]:
+        """The model in a role, or bare with None; afterwards in the role it had before."""
+        if name is not None and name not in self.roles:
+            known = ", ".join(self.roles) or "none"
+            raise ValueError(f"the backbone has no role {name!r}; attached: {known}")
+        before = self._role
+        self._switch(name)
+        try:
+            yield self.model
+        finally:
+            self._switch(before)
+
+    def _switch(self, name: str | None) -> None:
+        self._role = name
+        if self._adapters is None:
+            return
+        # PEFT makes what it activates trainable and freezes the rest. Here a role that is merely
+        # looked at stays frozen, and one in training stays trainable.
+        flags = [(parameter, parameter.requires_grad) for parameter in self.model.parameters()]
+        if name is None:
+            self._adapters.base_model.disable_adapter_layers()
+        else:
+            self._adapters.base_model.enable_adapter_layers()
+            self._adapters.set_adapter(name)
+        for parameter, flag in flags:
+            parameter.requires_grad_(flag)
+
+    def tokens(self, text: str) -> list[int]:
+        """The tokens of a text. What looks like a special token in it is read as plain text."""
+        encoded = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)
+        return list(encoded["input_ids"])
+
+    @torch.no_grad()
+    def token_log_probs(
+        self, prefixes: Sequence[str], continuations: Sequence[str]
+    ) -> list[Tensor]:
+        """log p of each token of each continuation after its prefix, in the active role.
+
+        Every token counts, the first as well: an empty prefix is a start token. Prefix and
+        continuation are tokenised apart, so that a prefix never changes what is scored. Where both
+        do not fit the model, the prefix loses its beginning, and then the continuation its end.
+        Batch size, order and padding do not matter. Returns float32 tensors on the CPU.
+        """
+        tokens = [self.tokens(text) for text in continuations]
+        return self._batched([self.tokens(prefix) for prefix in prefixes], tokens)
+
+    def _batched(self, prefixes: list[list[int]], continuations: list[list[int]]) -> list[Tensor]:
+        pairs = [
+            self.fitted(prefix, continuation)
+            for prefix, continuation in zip(prefixes, continuations, strict=True)
+        ]
+        lengths = [len(prefix) + len(continuation) for prefix, continuation in pairs]
+        results: dict[int, Tensor] = {}
+        training = self.model.training
+        self.model.eval()  # a score has no dropout in it, also in the middle of a training step
+        for batch in batches_by_length(lengths, self.max_batch_tokens):
+            chosen = [pairs[i] for i in batch]
+            log_probs = continuation_log_probs(self.model, chosen, plain_head=self.plain_head)
+            results |= {i: row.cpu() for i, row in zip(batch, log_probs, strict=True)}
+        self.model.train(training)
+        return [results[i] for i in range(len(pairs))]
+
+    def fitted(
+        self, prefix: Sequence[int], continuation: Sequence[int]
+    ) -> tuple[list[int], list[int]]:
+        """Prefix and continuation cut to what the model can read; the prefix is never empty."""
+        continuation = list(continuation[: self.max_length - 1])
+        room = self.max_length - len(continuation)
+        return (list(prefix) or [self.start_token])[-room:], continuation
+
+    def scores(
+        self, prefixes: Sequence[str], continuations: Sequence[str], role: str | None = None
+    ) -> list[LogProb]:
+        """The log-probability of each continuation in a role. Equal pairs are scored once.
+
+        A blank continuation says one thing only, that the text is over: it is scored as the end
+        token. So saying nothing has a finite price, and not the log-probability 0 of no tokens.
+        """
+        keys = [(role, p, c) for p, c in zip(prefixes, continuations, strict=True)]
+        # A role in training gives other numbers tomorrow: nothing of it is remembered.
+        frozen = role is None or role in self._folders
+        return self._remembered(keys) if frozen else self._scores(keys)
+
+    @torch.no_grad()
+    def _scores(self, keys: Sequence[tuple[str | None, str, str]]) -> list[LogProb]:
+        """The scores of (role, prefix, continuation), all in the role of the first."""
+        if not keys:
+            return []
+        end = [self.tokenizer.eos_token_id]
+        tokens = [self.tokens(text) if text.strip() else end for _, _, text in keys]
+        with self.role(keys[0][0]):
+            rows = self._batched([self.tokens(prefix) for _, prefix, _ in keys], tokens)
+        return [LogProb(float(row.double().sum()), len(row)) for row in rows]
+
+
+def check_adapter(model: Any, folder: Path) -> None:
+    """Raise unless the folder holds a LoRA adapter for just the layers that the model has.
+
+    PEFT passes over weights that find no place, and leaves places without weights as they are.
+    """
+    from safetensors import safe_open
+
+    config_file = folder / "adapter_config.json"
+    if not (folder / WEIGHTS).is_file() or not config_file.is_file():
+        raise UserError(f"{folder} is no adapter folder: it needs {WEIGHTS} and its config.")
+    config = json.loads(config_file.read_text(encoding="utf-8"))
+    if config.get("peft_type") != "LORA" or not isinstance(config.get("target_modules"), list):
+        raise UserError(f"{folder} is no LoRA adapter for named layers.")
+    widths = {}
+    with safe_open(folder / WEIGHTS, framework="pt") as file:
+        for key in file.keys():  # noqa: SIM118 (the file is no dictionary)
+            if key.endswith(".lora_A.weight"):
+                name = key.removeprefix("base_model.model.").removesuffix(".lora_A.weight")
+                widths[name] = file.get_slice(key).get_shape()[1]
+    expected = {
+        name: module.in_features
+        for name, module in model.named_modules()
+        if name.split(".")[-1] in config["target_modules"] and hasattr(module, "in_features")
+    }
+    if widths != expected:
+        base = config.get("base_model_name_or_path") or "another model"
+        raise UserError(f"the adapter in {folder} does not fit this model; it is for {base}.")
+
+
+@lru_cache(maxsize=2)
+def _shared(name: str) -> Backbone:
+    return Backbone.load(name)

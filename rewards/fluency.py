@@ -1,0 +1,38 @@
+"""Fluency: how readily a language model says the rewritten response, per token."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from rewards.backbone import Backbone
+from rewards.protocol import texts
+
+
+class Fluency:
+    """p_LM(completion)^(1/N): the geometric mean probability of its N tokens, in (0, 1].
+
+    A term of PARTNER's reward (arXiv 2101.07714). It is 1 / perplexity, so it can be added with a
+    positive weight, and the N-th root keeps long responses from being punished for their length.
+    The model is the bare backbone, or one of its roles. An empty completion is scored as the end
+    token alone.
+    """
+
+    def __init__(
+        self, backbone: Backbone | None = None, *, role: str | None = None, name: str = "fluency"
+    ) -> None:
+        self.backbone = backbone or Backbone.shared()
+        self.role = role
+        self.__name__ = name
+
+    def __call__(self, completions: Sequence[Any], **_: Any) -> list[float]:
+        return [math.exp(mean) for mean in mean_log_probs(self.backbone, completions, self.role)]
+
+
+def mean_log_probs(
+    backbone: Backbone, completions: Sequence[Any], role: str | None = None
+) -> list[float]:
+    """Mean log-probability per token of each completion, from a start token on."""
+    spoken = texts(completions)
+    return [score.mean for score in backbone.scores([""] * len(spoken), spoken, role)]

@@ -1,0 +1,150 @@
+"""The price of leaving the reference: per-token KL estimators and who sets their weight.
+
+KL(π ‖ π_ref) keeps a policy near the language it started from. It is a term like the others, but
+it lives where the tokens are: a training loop is handed a `KLPenalty` and subtracts what it gives.
+
+The estimators are Schulman's (http://joschu.net/blog/kl-approx.html). With tokens sampled from π,
+k1 and k3 have the KL as their mean; k2 is biased and has the same gradient near the reference. k1
+goes below zero on single tokens, k3 never does. All assume that `log_prob` is of the distribution
+that was sampled from: after top-k or temperature, the raw log-probabilities make them lie.
+
+Legend: B rows, T tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+import torch
+from torch import Tensor
+
+
+def k1(log_prob: Tensor, ref_log_prob: Tensor) -> Tensor:
+    """log π − log π_ref, any shape. Unbiased, high variance, may be negative."""
+    _same_shape(log_prob, ref_log_prob)
+    return log_prob - ref_log_prob
+
+
+def k2(log_prob: Tensor, ref_log_prob: Tensor) -> Tensor:
+    """(log π − log π_ref)² / 2, any shape. Biased, low variance, never negative."""
+    _same_shape(log_prob, ref_log_prob)
+    return (log_prob - ref_log_prob).square() / 2
+
+
+def k3(log_prob: Tensor, ref_log_prob: Tensor) -> Tensor:
+    """r − 1 − log r with r = π_ref / π, any shape. Unbiased, low variance, never negative."""
+    _same_shape(log_prob, ref_log_prob)
+    log_ratio = ref_log_prob - log_prob
+    # expm1 keeps the digits where the two policies nearly agree; the clamp is for rounding alone.
+    return (torch.expm1(log_ratio) - log_ratio).clamp(min=0)
+
+
+Estimator = Callable[[Tensor, Tensor], Tensor]
+ESTIMATORS: Final[Mapping[str, Estimator]] = {"k1": k1, "k2": k2, "k3": k3}
+
+
+def _same_shape(log_prob: Tensor, ref_log_prob: Tensor) -> None:
+    if log_prob.shape != ref_log_prob.shape:
+        raise ValueError(f"shapes differ: {tuple(log_prob.shape)}, {tuple(ref_log_prob.shape)}")
+
+
+def per_token(
+    log_prob_BT: Tensor, ref_log_prob_BT: Tensor, mask_BT: Tensor, estimator: str = "k1"
+) -> Tensor:
+    """[B, T]: the estimate of every generated token; exactly 0 where the mask is 0.
+
+    Masked places may hold anything, infinities included: they reach neither value nor gradient.
+    """
+    mask_BT = mask_BT.bool()
+    log_prob_BT = log_prob_BT.masked_fill(~mask_BT, 0.0)
+    ref_log_prob_BT = ref_log_prob_BT.masked_fill(~mask_BT, 0.0)
+    return ESTIMATORS[estimator](log_prob_BT, ref_log_prob_BT).masked_fill(~mask_BT, 0.0)
+
+
+def per_sequence(kl_BT: Tensor, mask_BT: Tensor) -> Tensor:
+    """[B]: the sum over a row's tokens, the KL of whole responses that controllers steer by."""
+    return kl_BT.masked_fill(~mask_BT.bool(), 0.0).sum(dim=-1)
+
+
+class Controller(Protocol):
+    """Holds the coefficient β. `update` is told the mean KL of so many new responses."""
+
+    value: float
+
+    def update(self, kl: float, num_responses: int) -> None: ...
+    def state_dict(self) -> dict[str, float]: ...
+    def load_state_dict(self, state: Mapping[str, float]) -> None: ...
+
+
+class FixedController:
+    """The same β throughout."""
+
+    def __init__(self, value: float = 0.1) -> None:
+        self.value = value
+
+    def update(self, kl: float, num_responses: int) -> None:
+        """Nothing: β stays."""
+
+    def state_dict(self) -> dict[str, float]:
+        return {"value": self.value}
+
+    def load_state_dict(self, state: Mapping[str, float]) -> None:
+        self.value = float(state["value"])
+
+
+class AdaptiveController:
+    """β that steers the KL of a response towards a target (arXiv 1909.08593, section 2.2).
+
+    error = clip(KL / target − 1, ±0.2);  β ← β · (1 + error · n / horizon) after n responses. The
+    clip keeps one wild batch from throwing β about; the horizon says how many responses a full
+    change takes.
+    """
+
+    max_error: Final = 0.2
+
+    def __init__(self, value: float = 0.2, *, target: float = 6.0, horizon: float = 10_000) -> None:
+        if value <= 0 or target <= 0 or horizon <= 0:
+            raise ValueError(f"all must be positive: {value=}, {target=}, {horizon=}")
+        self.value = value
+        self.target = target
+        self.horizon = horizon
+
+    def update(self, kl: float, num_responses: int) -> None:
+        error = min(max(kl / self.target - 1, -self.max_error), self.max_error)
+        self.value *= 1 + error * num_responses / self.horizon
+
+    def state_dict(self) -> dict[str, float]:
+        return {"value": self.value}
+
+    def load_state_dict(self, state: Mapping[str, float]) -> None:
+        self.value = float(state["value"])
+
+
+class KLPenalty:
+    """What a training loop subtracts from the rewards of its tokens: β times the estimate.
+
+    A part of a checkpoint, by its controller's state.
+    """
+
+    __name__ = "kl"
+
+    def __init__(self, controller: Controller, estimator: str = "k1") -> None:
+        if estimator not in ESTIMATORS:
+            raise ValueError(f"there is no estimator {estimator!r}; use {', '.join(ESTIMATORS)}")
+        self.controller = controller
+        self.estimator = estimator
+
+    def __call__(self, log_prob_BT: Tensor, ref_log_prob_BT: Tensor, mask_BT: Tensor) -> Tensor:
+        """[B, T], the penalty of every token, 0 where masked."""
+        kl_BT = per_token(log_prob_BT, ref_log_prob_BT, mask_BT, self.estimator)
+        return self.controller.value * kl_BT
+
+    def update(self, kl: float, num_responses: int) -> None:
+        self.controller.update(kl, num_responses)
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.controller.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.controller.load_state_dict(state)

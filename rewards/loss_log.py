@@ -1,0 +1,48 @@
+"""The losses of a run: a JSON line per step, and a picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+
+class LossLog:
+    """A JSON line per step. A part of the checkpoint, so that a resumed log has no step twice."""
+
+    def __init__(self, folder: Path, writes: bool) -> None:
+        self.path = folder / "log.jsonl"
+        self.writes = writes
+        self.rows: list[dict[str, float]] = []
+
+    def add(self, row: dict[str, float]) -> None:
+        self.rows.append(row)
+        self._write([row], "a" if len(self.rows) > 1 else "w")
+
+    def _write(self, rows: Sequence[dict[str, float]], mode: str) -> None:
+        if self.writes:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open(mode, encoding="utf-8") as file:
+                file.writelines(json.dumps(row) + "\n" for row in rows)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"rows": self.rows}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.rows = list(state["rows"])
+        self._write(self.rows, "w")
+
+
+def plot(rows: Sequence[Mapping[str, float]], path: Path, title: str) -> None:
+    """Training and dev loss over the steps, as a picture."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.add_subplot(xlabel="step", ylabel="loss", title=title)
+    axes.plot([row["step"] for row in rows], [row["loss"] for row in rows], lw=1, label="train")
+    measured = [row for row in rows if "dev_loss" in row]
+    steps = [row["step"] for row in measured]
+    axes.plot(steps, [row["dev_loss"] for row in measured], "o-", label="dev")
+    axes.legend()
+    figure.savefig(path, dpi=120)
