@@ -1,0 +1,140 @@
+"""Fit, on held-out rows only, what stands between logits and answers.
+
+Three separate things, each a few numbers per mechanism: temperature and bias (honest probabilities,
+by likelihood), decision offsets (macro-F1 of the levels), and the rationale threshold (token-F1
+plus IOU-F1).
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rewards.identifiers import metrics
+from rewards.identifiers.epitome import EpitomeIdentifier
+from rewards.identifiers.evaluation import word_mask
+from rewards.identifiers.rationales import choose_words
+from rewriting.exchange import MECHANISMS, Exchange
+
+
+def fit_calibration(
+    logits: Tensor, gold: Tensor, *, with_bias: bool = True
+) -> tuple[float, Tensor]:
+    """Temperature and bias (L,) that minimise the cross-entropy of `logits` (N, L) on `gold`
+    (N,)."""
+    log_temperature = torch.zeros((), requires_grad=True)
+    bias = torch.zeros(logits.shape[1], requires_grad=with_bias)
+    optimizer = torch.optim.LBFGS(
+        [log_temperature, *([bias] if with_bias else [])],
+        max_iter=200,
+        line_search_fn="strong_wolfe",
+    )
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        scaled = logits / log_temperature.exp() + bias
+        # Few or separable rows would drive both to infinity.
+        pull = bias.square().sum() + log_temperature.square()
+        loss = torch.nn.functional.cross_entropy(scaled, gold) + 1e-4 * pull
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    return log_temperature.exp().item(), (bias - bias[0]).detach()
+
+
+def fit_decision_offsets(
+    log_probabilities: np.ndarray,
+    gold: np.ndarray,
+    *,
+    accuracy_weight: float = 1.0,
+    grid: Sequence[float] = tuple(np.arange(-1.5, 1.51, 0.1)),
+) -> tuple[np.ndarray, float]:
+    """Offsets (3,) for levels 1 and 2 that maximise macro-F1 + accuracy_weight · accuracy.
+
+    The score is smoothed over neighbouring grid points: with some ninety rows of a rare level the
+    single best point is luck, a broad hill is not.
+    """
+    scores = np.zeros((len(grid), len(grid)))
+    for i, first in enumerate(grid):
+        for j, second in enumerate(grid):
+            guess = (log_probabilities + np.array([0.0, first, second])).argmax(1)
+            per_level = [
+                2
+                * np.sum((guess == level) & (gold == level))
+                / max(1, np.sum(guess == level) + np.sum(gold == level))
+                for level in range(3)
+            ]
+            scores[i, j] = np.mean(per_level) + accuracy_weight * np.mean(guess == gold)
+    kernel = np.array([0.5, 0.8, 1.0, 0.8, 0.5])
+    padded = np.pad(scores, 2, mode="edge")
+    smooth = sum(
+        kernel[a] * kernel[b] * padded[a : a + len(grid), b : b + len(grid)]
+        for a in range(5)
+        for b in range(5)
+    )
+    i, j = np.unravel_index(smooth.argmax(), smooth.shape)
+    return np.array([0.0, grid[i], grid[j]]), float(scores[i, j])
+
+
+def fit_rationale_threshold(
+    words: Sequence[Sequence[float]],
+    gold_words: Sequence[Sequence[bool]],
+    levels: Sequence[int],
+    *,
+    thresholds: Sequence[float] = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5),
+    gaps: Sequence[int] = (0, 1, 2, 4, 6),
+) -> tuple[float, int, float]:
+    """(threshold, longest gap, score) with the best token-F1 + IOU-F1, given the decided levels."""
+    best = (0.5, 1, -1.0)
+    for threshold in thresholds:
+        for gap in gaps:
+            marks = [
+                choose_words(w, threshold, level=level, longest_gap=gap)
+                for w, level in zip(words, levels, strict=True)
+            ]
+            score = metrics.token_f1(gold_words, marks) + metrics.iou_f1(gold_words, marks)
+            if score > best[2]:
+                best = (threshold, gap, score)
+    return best
+
+
+def calibrate(identifier: EpitomeIdentifier, exchanges: Sequence[Exchange]) -> EpitomeIdentifier:
+    """Fit everything on labelled exchanges that took no part in training; the identifier with it.
+
+    Expects an identifier that is not calibrated yet: its log-probabilities are its logits.
+    """
+    pairs = [(exchange.seeker_post, exchange.response_post) for exchange in exchanges]
+    gaps = dict(zip(MECHANISMS, identifier.architecture.longest_gap, strict=True))
+    with torch.inference_mode():
+        answers = [dict(identifier.answers(network, pairs)) for network in identifier.networks]
+    for network, rows in zip(identifier.networks, answers, strict=True):
+        for m, mechanism in enumerate(network.mechanisms):
+            labels = [exchange.labels[mechanism] for exchange in exchanges]
+            found = [rows[row][m] for row in range(len(exchanges))]
+            levels_N = torch.tensor([label.level for label in labels])
+            probabilities_NL = torch.tensor([answer.probabilities for answer in found])
+            logits_NL = probabilities_NL.clamp(min=1e-12).log()
+            temperature, bias_L = fit_calibration(logits_NL, levels_N)
+            log_probabilities = (logits_NL / temperature + bias_L).log_softmax(-1).numpy()
+            offsets, _ = fit_decision_offsets(log_probabilities, levels_N.numpy())
+            levels = (log_probabilities + offsets).argmax(1).tolist()
+            threshold, gaps[mechanism], _ = fit_rationale_threshold(
+                [answer.word_values() for answer in found],
+                [
+                    word_mask(label.rationales, answer.response_post)
+                    for label, answer in zip(labels, found, strict=True)
+                ],
+                levels,
+            )
+            network.temperature[m] = temperature
+            network.calibration_bias[m] = bias_L
+            network.decision_bias[m] = torch.from_numpy(offsets)
+            network.rationale_threshold[m] = threshold
+    longest_gap = (gaps[MECHANISMS[0]], gaps[MECHANISMS[1]], gaps[MECHANISMS[2]])
+    architecture = replace(identifier.architecture, longest_gap=longest_gap)
+    return EpitomeIdentifier(
+        architecture, identifier.networks, identifier.tokenizer, identifier.name
+    )

@@ -1,0 +1,29 @@
+"""Identifiers by name: the shipped one, or a folder that a recipe has written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rewards.identifiers.assessment import Identifier
+from rewriting.errors import UserError
+
+SHIPPED = Path(__file__).parent.parent / "shipped"
+DEFAULT_IDENTIFIER = "epitome"
+NAMES = {DEFAULT_IDENTIFIER: SHIPPED / "identifier"}
+
+
+def load_identifier(name: str = DEFAULT_IDENTIFIER) -> Identifier:
+    """The identifier of that name or in that folder; what is in the folder tells its kind."""
+    folder = NAMES.get(name, Path(name).expanduser())
+    if (folder / "identifier.json").is_file():
+        from rewards.identifiers.epitome import EpitomeIdentifier
+
+        return EpitomeIdentifier.load(folder)
+    if (folder / "micromodels.json").is_file():
+        from rewards.identifiers.micromodels import Micromodels
+
+        return Micromodels.load(folder)
+    raise UserError(
+        f"{name!r} is no identifier: neither a known name ({', '.join(NAMES)}) nor a folder that "
+        "train.py identifier or train.py micromodels has written."
+    )
