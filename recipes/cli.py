@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from recipes import data, models, rewrite
+from recipes import data, feedback, models, rewrite, score
 from rewriting.errors import UserError
 
 app = typer.Typer(
@@ -20,6 +20,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.command("rewrite", epilog=rewrite.EPILOG)(rewrite.rewrite)
+app.command("score", epilog=score.EPILOG)(score.score)
+app.command("feedback", epilog=feedback.EPILOG)(feedback.feedback)
 app.add_typer(data.app, name="data")
 app.add_typer(models.app, name="models")
 

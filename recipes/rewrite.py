@@ -146,11 +146,13 @@ def bad_file(output: Path) -> Path:
 
 
 @contextmanager
-def bad_row_handler(output: Path, skip: bool) -> Iterator[tuple[OnBadRow, list[BadRow]]]:
+def bad_row_handler(
+    output: Path, skip: bool, *, writes: bool = True
+) -> Iterator[tuple[OnBadRow, list[BadRow]]]:
     """What happens to bad rows: the first stops all, or they go to a file of their own."""
     bad_rows: list[BadRow] = []
-    if not skip:
-        yield raise_bad_row, bad_rows
+    if not skip or not writes:
+        yield bad_rows.append if skip else raise_bad_row, bad_rows
         return
     with bad_file(output).open("w", encoding="utf-8") as file:
 

@@ -37,7 +37,17 @@ def one_line_error(result: tuple[int, str, str]) -> str:
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["rewrite"], ["data"], ["data", "check"], ["models"], ["models", "fetch"]]
+    "command",
+    [
+        [],
+        ["rewrite"],
+        ["score"],
+        ["feedback"],
+        ["data"],
+        ["data", "check"],
+        ["models"],
+        ["models", "fetch"],
+    ],
 )
 def test_every_command_has_help(run: Run, command: list[str]) -> None:
     code, out, _ = run(*command, "--help")

@@ -1,0 +1,190 @@
+"""`rewriting score`: how empathic are these replies? Streams any size, resumes, shares the work."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from itertools import count, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recipes.rewrite import bad_file, bad_row_handler
+from rewriting.data import load_exchanges
+from rewriting.errors import UserError
+from rewriting.exchange import MECHANISMS, Exchange
+
+if TYPE_CHECKING:
+    from rewards.identifiers.assessment import Assessment, Identifier
+
+CHUNK = 256  # rows between two writes
+EPILOG = (
+    "Examples:  rewriting score --input replies.csv --output scores.jsonl  ·  "
+    "rewriting score --input sample --output scores.parquet  ·  "
+    "torchrun --nproc_per_node 2 -m rewriting score --input replies.csv --output scores.jsonl"
+)
+
+
+def score(
+    input: Annotated[
+        str, typer.Option(help="A file, a folder, sample[:split], or a hub id org/name[:split].")
+    ],
+    output: Annotated[Path, typer.Option(help="Where the scores go: .jsonl or .parquet.")],
+    model: Annotated[
+        str, typer.Option(help="The identifier: epitome, or a folder that train.py has written.")
+    ] = "epitome",
+    limit: Annotated[int | None, typer.Option(min=1, help="Take the first so many rows.")] = None,
+    skip_bad_rows: Annotated[
+        bool, typer.Option("--skip-bad-rows", help="Set bad rows aside in OUTPUT.bad.jsonl.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUTPUT.")] = False,
+) -> None:
+    """Score the empathy of replies: levels, probabilities, total and rationales, a line each.
+
+    Stopped, the same command goes on where it was. Several processes share the rows.
+    """
+    if output.suffix not in (".jsonl", ".parquet"):
+        raise UserError(f"{output}: the output is a .jsonl or a .parquet file.")
+    process, processes = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    if output.exists() and not overwrite:
+        raise UserError(f"{output} exists. Pass --overwrite to replace it.")
+    settings = {"input": input, "limit": limit, "model": model}
+    parts = [part_file(output, number, processes, settings) for number in range(processes)]
+    total = score_part(
+        input, parts[process], settings, process, processes, skip_bad_rows, overwrite
+    )
+    if processes > 1:
+        from accelerate import PartialState
+
+        PartialState().wait_for_everyone()
+    if process == 0:
+        join_parts(parts, output)
+        print(f"{total:,} replies scored in {output}")
+        if bad_file(output).exists():
+            print(f"bad rows set aside in {bad_file(output)}")
+
+
+def part_file(output: Path, process: int, processes: int, settings: dict[str, Any]) -> Path:
+    """Where one process writes its rows, until all are done. Other settings, other files."""
+    key = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
+    return output.with_name(f"{output.name}.part{process}of{processes}-{key}")
+
+
+def score_part(
+    source: str,
+    part: Path,
+    settings: dict[str, Any],
+    process: int,
+    processes: int,
+    skip_bad_rows: bool,
+    overwrite: bool,
+) -> int:
+    """Score every chunk of rows that falls to this process; how many rows there are in all."""
+    from rewards.identifiers.named import load_identifier
+    from rewriting.runtime.jobs import LineJob
+    from rewriting.runtime.progress import progress_bar
+
+    output = part.with_name(part.name.rpartition(".part")[0])
+    limit = settings["limit"]
+    if part.exists() and not overwrite:  # this process was done before another one stopped
+        return sum(1 for _ in load_exchanges(source, on_bad_row=lambda bad: None, limit=limit))
+    with (
+        bad_row_handler(output, skip_bad_rows, writes=process == 0) as (on_bad_row, _),
+        LineJob(part, settings, chunk=CHUNK, overwrite=overwrite) as job,
+    ):
+        total = sum(1 for _ in load_exchanges(source, on_bad_row=on_bad_row, limit=limit))
+        if not total:
+            raise UserError(f"{source} holds no exchange.")
+        identifier = load_identifier(settings["model"])
+        rows = load_exchanges(source, on_bad_row=lambda bad: None, limit=limit)
+        done = job.rows_done // CHUNK
+        share = len(range(process * CHUNK, total, processes * CHUNK)) * CHUNK
+        with progress_bar("scoring", share, job.rows_done) as advance:
+            for number, chunk in enumerate(chunks_of(rows, process, processes)):
+                if number >= done:
+                    job.write(scored_rows(chunk, identifier))
+                    advance(len(chunk))
+    return total
+
+
+def chunks_of(
+    rows: Iterator[Exchange], process: int, processes: int
+) -> Iterator[Sequence[Exchange]]:
+    """Every chunk of rows whose number falls to the process."""
+    for number in count():
+        chunk = list(islice(rows, CHUNK))
+        if not chunk:
+            return
+        if number % processes == process:
+            yield chunk
+
+
+def scored_rows(exchanges: Sequence[Exchange], identifier: Identifier) -> Iterator[dict[str, Any]]:
+    assessments = identifier.assess(
+        [exchange.seeker_post for exchange in exchanges],
+        [exchange.response_post for exchange in exchanges],
+    )
+    for exchange, assessment in zip(exchanges, assessments, strict=True):
+        yield score_row(exchange, assessment)
+
+
+def score_row(exchange: Exchange, assessment: Assessment) -> dict[str, Any]:
+    """One line of the output, which every command reads again; docs/scoring.md explains it."""
+    judgements = assessment.judgements
+    return {
+        "id": exchange.id,
+        "seeker_post": exchange.seeker_post,
+        "response_post": exchange.response_post,
+        **{name: judgements[name].level for name in MECHANISMS},
+        "probabilities": {
+            name: [round(p, 6) for p in judgements[name].probabilities] for name in MECHANISMS
+        },
+        "empathy": assessment.empathy,
+        "rationales": {name: list(judgements[name].rationales) for name in MECHANISMS},
+    }
+
+
+def join_parts(parts: Sequence[Path], output: Path) -> None:
+    """Put the parts' chunks back in order; the output appears when it is whole."""
+    temporary = output.with_name(f".{output.name}.joining")
+    files = [part.open(encoding="utf-8") for part in parts]
+
+    def lines() -> Iterator[str]:
+        while chunk := list(islice(files[0], CHUNK)):
+            yield from chunk
+            for file in files[1:]:
+                yield from islice(file, CHUNK)
+
+    if output.suffix == ".jsonl":
+        with temporary.open("w", encoding="utf-8") as joined:
+            joined.writelines(lines())
+    else:
+        write_parquet(map(json.loads, lines()), temporary)
+    for file in files:
+        file.close()
+    temporary.replace(output)
+    for part in parts:
+        part.unlink()
+
+
+def write_parquet(rows: Iterator[dict[str, Any]], path: Path) -> None:
+    """Rows as Parquet, a few thousand at a time."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    texts, numbers = pa.list_(pa.string()), pa.list_(pa.float32())
+    schema = pa.schema(
+        [
+            *((name, pa.string()) for name in ("id", "seeker_post", "response_post")),
+            *((name, pa.int8()) for name in MECHANISMS),
+            ("probabilities", pa.struct([(name, numbers) for name in MECHANISMS])),
+            ("empathy", pa.int8()),
+            ("rationales", pa.struct([(name, texts) for name in MECHANISMS])),
+        ]
+    )
+    with pq.ParquetWriter(path, schema) as writer:
+        while batch := list(islice(rows, 4096)):
+            writer.write_table(pa.Table.from_pylist(batch, schema=schema))
