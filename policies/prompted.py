@@ -94,14 +94,17 @@ def row_seed(exchange: Exchange, seed: int) -> int:
 
 
 def clean_reply(text: str) -> str:
-    """What stands before the closing quotation mark, without a last sentence that was cut off."""
+    """What stands before the closing quotation mark, in whole sentences.
+
+    Empty where there is none: a salutation alone, or a sentence cut off by the limit of tokens.
+    """
     ends = [text.index(ending) for ending in ENDINGS if ending in text]
-    if ends:
-        return text[: min(ends)].strip()
-    sentences = split_sentences(text.strip())
-    if len(sentences) > 1 and sentences.texts[-1][-1] not in ".!?…":
-        text = str(sentences)[: -len(sentences.texts[-1])]
-    return text.strip()
+    sentences = split_sentences(text[: min(ends)].strip() if ends else text.strip())
+    whole = [sentence[-1] in ".!?…" for sentence in sentences.texts]
+    if not any(whole):
+        return ""
+    last = sentences.texts[-1]
+    return str(sentences) if whole[-1] or ends else str(sentences)[: -len(last)].strip()
 
 
 def _end_tokens(tokenizer: Any) -> list[int]:

@@ -13,6 +13,7 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from rewards.coherence import CoherenceModel
     from rewards.sentence_pairs import SentencePair
+    from rewriting.data import Split
 
 logger = logging.getLogger(__name__)
 TEMPERATURES = [math.exp(place / 50) for place in range(-100, 101)]  # 0.14 … 7.4
@@ -68,14 +70,12 @@ def run(config: Config) -> dict[str, Any]:
     from accelerate import Accelerator
     from accelerate.utils import set_seed
 
-    from recipes.sources import load_splits
     from rewards.coherence import CoherenceHead, CoherenceModel
     from rewards.supervised import train
     from rewriting.runtime.models import load_sentence_encoder
 
     accelerator = Accelerator()
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
-    splits = load_splits(config.data, max_rows=config.max_rows, seed=config.seed)
     encoder = load_sentence_encoder(config.encoder)
     set_seed(config.seed)
     width = encoder.encode(["width"]).shape[1]
@@ -83,7 +83,7 @@ def run(config: Config) -> dict[str, Any]:
     model = CoherenceModel(
         encoder, head, encoder_name=config.encoder, batch_size=64, cache_size=TRAINING_CACHE
     )
-    pairs = {name: pairs_of(splits[name], model, config) for name in ("train", "dev")}
+    pairs = {name: pairs_of(config, model, name) for name in ("train", "dev")}
     logger.info("%d pairs to train on, %d for dev", len(pairs["train"]), len(pairs["dev"]))
     best = train(
         head,
@@ -116,12 +116,27 @@ def run(config: Config) -> dict[str, Any]:
     return figures
 
 
-def pairs_of(exchanges: Sequence[Any], model: CoherenceModel, config: Config) -> list[SentencePair]:
+def pairs_of(
+    config: Config, model: CoherenceModel, split: Split, data: str = ""
+) -> list[SentencePair]:
+    """The pairs of one part of the data, made source by source.
+
+    A negative with a sentence of another source would teach the manners of sources: who writes on
+    Reddit and who for a crowd-worker's wage.
+    """
+    from recipes.sources import load_splits, sources_of
     from rewards.sentence_pairs import make_pairs
 
-    return make_pairs(
-        exchanges, model.embed, pairs_per_response=config.pairs_per_response, seed=config.seed
-    )
+    pairs: list[SentencePair] = []
+    for source in sources_of(data or config.data):
+        splits = load_splits(source, max_rows=config.max_rows, seed=config.seed)
+        pairs += make_pairs(
+            splits[split],
+            model.embed,
+            pairs_per_response=config.pairs_per_response,
+            seed=config.seed,
+        )
+    return pairs
 
 
 def pair_loss(model: CoherenceModel, pairs: Sequence[SentencePair]) -> tuple[Tensor, float]:
@@ -161,16 +176,15 @@ def fitted_temperature(model: CoherenceModel, pairs: Sequence[SentencePair]) -> 
 
 def measure(config: Config, model: CoherenceModel) -> list[dict[str, Any]]:
     """Accuracy, AUROC and calibration on the dev and the test part of every source."""
-    from recipes.sources import load_splits, sources_of
+    from recipes.sources import sources_of
 
-    results = []
-    for source in sources_of(config.data):
-        splits = load_splits(source, max_rows=config.max_rows, seed=config.seed)
-        for split in ("dev", "test"):
-            pairs = pairs_of(splits[split], model, config)
-            if pairs:
-                figures = scores_of(model, pairs)
-                results.append({"source": source, "split": split, "pairs": len(pairs), **figures})
+    results: list[dict[str, Any]] = []
+    parts: tuple[Split, ...] = ("dev", "test")
+    for source, split in product(sources_of(config.data), parts):
+        pairs = pairs_of(config, model, split, source)
+        if pairs:
+            figures = scores_of(model, pairs)
+            results.append({"source": source, "split": split, "pairs": len(pairs), **figures})
     return results
 
 
@@ -237,10 +251,11 @@ CARD = """# coherence: are two sentences of one response?
 
 A head on the frozen sentence encoder `{encoder}`, the model behind the reward `coherence`: both
 embeddings projected to {hidden} numbers, then [u, v, |u − v|, u∘v] and the cosine → {hidden} → 1.
-Half of its training pairs are of one response, half of two: random, of the same topic, or nearest
-neighbours. So 0.5 means "cannot tell".
+Half of its training pairs are of one response, half of two of one source: random, of the same
+topic, or nearest neighbours. So 0.5 means "cannot tell".
 
-- Data: {data}; {pairs:,} pairs from the train part (split by seeker, `rewriting.data.split_of`).
+- Data: {data};
+  {pairs:,} pairs from the train part (split by seeker, `rewriting.data.split_of`).
 - Kept: the step with the lowest dev loss, {step}. Temperature, fitted on dev: {temperature:.2f}.
 - Command: `{command}`
 

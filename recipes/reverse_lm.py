@@ -247,7 +247,8 @@ CARD = """# reverse_lm: response → seeker post
 A LoRA adapter (rank {rank} on {targets}) on `{model}`. Given a response, it gives the probability
 of the seeker post that it answers: the backward half of the reward `mutual_information`.
 
-- Data: {data}; {pairs} pairs of the train part (split by seeker, `rewriting.data.split_of`).
+- Data: {data};
+  {pairs:,} pairs of the train part (split by seeker, `rewriting.data.split_of`).
 - Loss: on the tokens of the seeker post alone. Kept: the step with the lowest dev loss, {step}.
 - Command: `{command}`
 

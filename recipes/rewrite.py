@@ -116,8 +116,9 @@ def rewrite_file(
                 job.write(output_row(rewritten, policy.name, seed) for rewritten in rewrites)
                 advance(len(chunk))
     console = Console()
+    shown = {total * number // show for number in range(show)}  # spread over the file
     with output.open(encoding="utf-8") as lines:
-        for line in islice(lines, show):
+        for line in (line for number, line in enumerate(lines) if number in shown):
             console.print(before_and_after(json.loads(line)))
     console.print(f"{total:,} rewrites by {policy.name} in {output}", highlight=False)
     if bad_rows:
