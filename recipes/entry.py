@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -68,5 +69,9 @@ def parse(module: Any, program: str, arguments: list[str]) -> Any:
     try:
         (config,) = parser.parse_args_and_config(arguments)
     except (ValueError, FileNotFoundError, TypeError) as error:
+        unknown = re.search(r"not used by the HfArgumentParser: \['([^']+)'", str(error))
+        if unknown:
+            message = f"there is no field {unknown[1]}. {program} --help lists the fields."
+            raise UserError(message) from error
         raise UserError(str(error)) from error
     return config

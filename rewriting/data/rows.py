@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import csv
 import json
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -216,6 +217,8 @@ def read_hub(name: str, split: str) -> Iterator[Row]:
     """The rows of a data set on the hub, streamed."""
     from datasets import load_dataset
 
+    for library in ("huggingface_hub", "datasets"):  # their retries would drown the one line below
+        logging.getLogger(library).setLevel(logging.ERROR)
     try:
         rows = load_dataset(name, split=split, streaming=True)
     except Exception as error:  # every way a hub can fail ends in the same advice

@@ -53,7 +53,7 @@ class LineJob:
         try:
             self._begin()
         except BaseException:
-            self._lock.release()
+            self._unlock()
             raise
         return self
 
@@ -63,7 +63,7 @@ class LineJob:
                 path.unlink(missing_ok=True)
         if self.output.exists():
             raise UserError(f"{self.output} exists. Pass --overwrite to replace it.")
-        if self.partial.exists() and self._same_settings():
+        if self.partial.exists() and self.partial.stat().st_size and self._same_settings():
             self.rows_done = self._truncate()
         else:
             write_json(self.job, self.settings)
@@ -116,6 +116,11 @@ class LineJob:
             self.partial.replace(self.output)
             fsync_folder(self.output.parent)
             self.job.unlink(missing_ok=True)
+        elif not self.partial.stat().st_size:  # failed before its first row: nothing to keep
+            self.partial.unlink()
+            self.job.unlink(missing_ok=True)
+        self._unlock()
+
+    def _unlock(self) -> None:
         self._lock.release()
-        if kind is None:
-            Path(self._lock.lock_file).unlink(missing_ok=True)
+        Path(self._lock.lock_file).unlink(missing_ok=True)

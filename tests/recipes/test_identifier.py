@@ -81,6 +81,7 @@ def test_evaluate_probe_writes_the_contract(trained: Path, tmp_path: Path) -> No
         (["identifier", "--data", "gone.csv"], "no such file"),
         (["identifier", "--config", "gone.yaml"], "gone.yaml"),
         (["identifier", "--model", "gone"], "is no identifier"),
+        (["identifier", "--bogus", "1"], "no field --bogus"),
         (["identifier", "--split", "half"], "split is train, dev, test or all"),
         (["probe", "--contexts", "gone.csv"], "no such file"),
     ],

@@ -62,6 +62,15 @@ def test_an_unfinished_run_with_other_settings_is_named(tmp_path: Path) -> None:
         pass
 
 
+def test_a_run_that_failed_before_its_first_row_leaves_nothing(tmp_path: Path) -> None:
+    output = tmp_path / "out.jsonl"
+    with pytest.raises(InterruptedError):
+        run(output, range(7), fail_at=0)
+    assert list(tmp_path.iterdir()) == []
+    with LineJob(output, {"seed": 2}) as job:
+        assert job.rows_done == 0
+
+
 def test_two_at_once_are_refused(tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
     with (
