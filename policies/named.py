@@ -21,7 +21,6 @@ def _prompted() -> Policy:
 
 
 POLICIES: dict[str, Callable[[], Policy]] = {"generic": _generic, "prompted": _prompted}
-DEFAULT_POLICY = "prompted"
 
 
 def load_policy(name: str) -> Policy:

@@ -89,8 +89,8 @@ class PromptedPolicy:
 
 
 def row_seed(exchange: Exchange, seed: int) -> int:
-    """A seed for one exchange, the same wherever in a file or batch it stands."""
-    return derive_seed(seed, exchange.id, exchange.seeker_post, exchange.response_post)
+    """A seed for one pair of posts, the same wherever in a file or batch it stands."""
+    return derive_seed(seed, exchange.seeker_post, exchange.response_post)
 
 
 def clean_reply(text: str) -> str:

@@ -34,8 +34,3 @@ def main(arguments: list[str] | None = None) -> None:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(1) from None
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
-    except BrokenPipeError:  # the reader, such as head, has seen enough
-        sys.stderr.close()
-        raise SystemExit(0) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
 import re
 import sys
@@ -50,6 +51,8 @@ def _run(program: str, recipes: Mapping[str, str], arguments: list[str]) -> None
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(1) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
 
 
 def _overview(program: str, recipes: Mapping[str, str]) -> str:
@@ -61,17 +64,27 @@ def _overview(program: str, recipes: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
+class _Formatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Shows defaults, and the recipe's examples as they stand in its docstring."""
+
+
 def parse(module: Any, program: str, arguments: list[str]) -> Any:
     """Fill the recipe's dataclass from its YAML file and flags; flags win, unknown keys raise."""
     from trl import TrlParser
+    from yaml import YAMLError
 
-    parser = TrlParser((module.Config,), prog=program, description=module.__doc__)
+    parser = TrlParser(
+        (module.Config,),
+        prog=program,
+        description=module.__doc__,
+        formatter_class=_Formatter,
+    )
     try:
         (config,) = parser.parse_args_and_config(arguments)
-    except (ValueError, FileNotFoundError, TypeError) as error:
+    except (ValueError, OSError, TypeError, YAMLError) as error:
         unknown = re.search(r"not used by the HfArgumentParser: \['([^']+)'", str(error))
         if unknown:
             message = f"there is no field {unknown[1]}. {program} --help lists the fields."
             raise UserError(message) from error
-        raise UserError(str(error)) from error
+        raise UserError(" ".join(str(error).split())) from error
     return config

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,8 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from rewriting import Exchange, Rewrite, UserError
-from rewriting.data import BadRow, load_exchanges, raise_bad_row
-from rewriting.data.rows import OnBadRow
+from rewriting.data.survey import bad_file, survey
 
 CHUNK = 64  # rows between two writes: little is lost by a stop, and rows can be sorted by length
 EPILOG = (
@@ -91,38 +88,38 @@ def rewrite_file(
     show: int,
 ) -> None:
     """Rewrite every exchange of a source into a file of lines, resumably."""
-    from rich.console import Console
-
     from policies.named import load_policy
     from rewriting.runtime.jobs import LineJob
     from rewriting.runtime.progress import progress_bar
-    from rewriting.show import before_and_after
 
+    rows = survey(source, limit=limit, skip_bad_rows=skip_bad_rows, set_aside=bad_file(output))
     settings = {"input": source, "limit": limit, "policy": policy_name, "seed": seed}
-    with (
-        LineJob(output, settings, chunk=CHUNK, overwrite=overwrite) as job,
-        bad_row_handler(output, skip_bad_rows) as (on_bad_row, bad_rows),
-    ):
-        # Reading once before the work counts the rows and finds a bad one before hours are spent.
-        total = sum(1 for _ in load_exchanges(source, on_bad_row=on_bad_row, limit=limit))
-        if not total:
-            raise UserError(f"{source} holds no exchange.")
+    settings["digest"] = rows.digest
+    with LineJob(output, settings, chunk=CHUNK, overwrite=overwrite) as job:
         policy = load_policy(policy_name)
-        rows = load_exchanges(source, on_bad_row=lambda bad: None, limit=limit)
-        rows = islice(rows, job.rows_done, None)
-        with progress_bar(f"rewriting with {policy.name}", total, job.rows_done) as advance:
-            while chunk := list(islice(rows, CHUNK)):
+        left = islice(rows.exchanges(), job.rows_done, None)
+        title = f"rewriting with {policy.name}"
+        with progress_bar(title, rows.num_rows, job.rows_done) as advance:
+            while chunk := list(islice(left, CHUNK)):
                 rewrites = policy.rewrite(chunk, seed=seed)
                 job.write(output_row(rewritten, policy.name, seed) for rewritten in rewrites)
                 advance(len(chunk))
-    console = Console()
-    shown = {total * number // show for number in range(show)}  # spread over the file
+    show_some(output, rows.num_rows, show)
+    print(f"{rows.num_rows:,} rewrites by {policy.name} in {output}")
+    if rows.num_bad_rows:
+        print(f"{rows.num_bad_rows:,} bad rows set aside in {bad_file(output)}")
+
+
+def show_some(output: Path, num_rows: int, count: int) -> None:
+    """So many rewrites, spread over the file, in the terminal."""
+    from rich.console import Console
+
+    from rewriting.show import before_and_after
+
+    shown = {num_rows * number // count for number in range(count)}
     with output.open(encoding="utf-8") as lines:
         for line in (line for number, line in enumerate(lines) if number in shown):
-            console.print(before_and_after(json.loads(line)))
-    console.print(f"{total:,} rewrites by {policy.name} in {output}", highlight=False)
-    if bad_rows:
-        console.print(f"{len(bad_rows):,} bad rows set aside in {bad_file(output)}")
+            Console().print(before_and_after(json.loads(line)))
 
 
 def output_row(rewritten: Rewrite, policy_name: str, seed: int) -> dict[str, Any]:
@@ -140,30 +137,3 @@ def output_row(rewritten: Rewrite, policy_name: str, seed: int) -> dict[str, Any
         "seed": seed,
         "ai_assisted": True,
     }
-
-
-def bad_file(output: Path) -> Path:
-    return output.with_name(f"{output.stem}.bad.jsonl")
-
-
-@contextmanager
-def bad_row_handler(
-    output: Path, skip: bool, *, writes: bool = True
-) -> Iterator[tuple[OnBadRow, list[BadRow]]]:
-    """What happens to bad rows: the first stops all, or they go to a file of their own."""
-    bad_rows: list[BadRow] = []
-    if not skip or not writes:
-        yield bad_rows.append if skip else raise_bad_row, bad_rows
-        return
-    with bad_file(output).open("w", encoding="utf-8") as file:
-
-        def set_aside(bad: BadRow) -> None:
-            bad_rows.append(bad)
-            fields = {"file": bad.file, "line": bad.line, "reason": bad.reason}
-            row = fields | {"content": bad.content}
-            file.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
-            file.flush()
-
-        yield set_aside, bad_rows
-    if not bad_rows:
-        bad_file(output).unlink()

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recipes.rewrite import bad_file, bad_row_handler
-from rewriting.data import load_exchanges
+from rewriting.data.survey import Survey, bad_file, survey
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
 
@@ -51,20 +50,25 @@ def score(
     process, processes = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     if output.exists() and not overwrite:
         raise UserError(f"{output} exists. Pass --overwrite to replace it.")
-    settings = {"input": input, "limit": limit, "model": model}
-    parts = [part_file(output, number, processes, settings) for number in range(processes)]
-    total = score_part(
-        input, parts[process], settings, process, processes, skip_bad_rows, overwrite
+    rows = survey(
+        input,
+        limit=limit,
+        skip_bad_rows=skip_bad_rows,
+        set_aside=bad_file(output) if process == 0 else None,
     )
+    settings = {"input": input, "limit": limit, "model": model, "digest": rows.digest}
+    parts = [part_file(output, number, processes, settings) for number in range(processes)]
+    if not parts[process].exists():  # else this process was done before another one stopped
+        score_part(rows, parts[process], settings, process, processes)
     if processes > 1:
         from accelerate import PartialState
 
         PartialState().wait_for_everyone()
     if process == 0:
         join_parts(parts, output)
-        print(f"{total:,} replies scored in {output}")
-        if bad_file(output).exists():
-            print(f"bad rows set aside in {bad_file(output)}")
+        print(f"{rows.num_rows:,} replies scored in {output}")
+        if rows.num_bad_rows:
+            print(f"{rows.num_bad_rows:,} bad rows set aside in {bad_file(output)}")
 
 
 def part_file(output: Path, process: int, processes: int, settings: dict[str, Any]) -> Path:
@@ -74,40 +78,21 @@ def part_file(output: Path, process: int, processes: int, settings: dict[str, An
 
 
 def score_part(
-    source: str,
-    part: Path,
-    settings: dict[str, Any],
-    process: int,
-    processes: int,
-    skip_bad_rows: bool,
-    overwrite: bool,
-) -> int:
-    """Score every chunk of rows that falls to this process; how many rows there are in all."""
+    rows: Survey, part: Path, settings: dict[str, Any], process: int, processes: int
+) -> None:
+    """Score every chunk of rows that falls to this process."""
     from rewards.identifiers.named import load_identifier
     from rewriting.runtime.jobs import LineJob
     from rewriting.runtime.progress import progress_bar
 
-    output = part.with_name(part.name.rpartition(".part")[0])
-    limit = settings["limit"]
-    if part.exists() and not overwrite:  # this process was done before another one stopped
-        return sum(1 for _ in load_exchanges(source, on_bad_row=lambda bad: None, limit=limit))
-    with (
-        bad_row_handler(output, skip_bad_rows, writes=process == 0) as (on_bad_row, _),
-        LineJob(part, settings, chunk=CHUNK, overwrite=overwrite) as job,
-    ):
-        total = sum(1 for _ in load_exchanges(source, on_bad_row=on_bad_row, limit=limit))
-        if not total:
-            raise UserError(f"{source} holds no exchange.")
+    with LineJob(part, settings, chunk=CHUNK) as job:
         identifier = load_identifier(settings["model"])
-        rows = load_exchanges(source, on_bad_row=lambda bad: None, limit=limit)
-        done = job.rows_done // CHUNK
-        share = len(range(process * CHUNK, total, processes * CHUNK)) * CHUNK
+        chunks = chunks_of(rows.exchanges(), process, processes)
+        share = len(range(process * CHUNK, rows.num_rows, processes * CHUNK)) * CHUNK
         with progress_bar("scoring", share, job.rows_done) as advance:
-            for number, chunk in enumerate(chunks_of(rows, process, processes)):
-                if number >= done:
-                    job.write(scored_rows(chunk, identifier))
-                    advance(len(chunk))
-    return total
+            for chunk in islice(chunks, job.rows_done // CHUNK, None):
+                job.write(scored_rows(chunk, identifier))
+                advance(len(chunk))
 
 
 def chunks_of(

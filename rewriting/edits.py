@@ -33,6 +33,7 @@ class Edit:
     sentence: str = ""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "operation", Operation(self.operation))  # from a file, a text
         if self.operation is Operation.KEEP:
             if self.position is not None or self.sentence:
                 raise ValueError("keep takes neither a position nor a sentence")
@@ -60,7 +61,7 @@ class Edit:
         last = num_sentences if self.operation is Operation.INSERT else num_sentences - 1
         if self.position > last:
             raise ValueError(
-                f"{self.operation} at {self.position}: the response has {num_sentences} sentences"
+                f"{self.operation} at {self.position}, where there are {num_sentences} sentences"
             )
         return self.position + (0 if self.operation is Operation.INSERT else num_sentences + 1)
 

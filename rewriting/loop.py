@@ -53,7 +53,7 @@ def spans(num_sentences: int, span_length: int) -> list[range]:
 
 
 @dataclass(slots=True)
-class _Progress:
+class _Walk:
     """Where the walk through one response stands."""
 
     exchange: Exchange
@@ -102,10 +102,12 @@ def rewrite_by_edits(
     In each span the policy edits until it keeps, `max_edits` times at the most. An inserted
     sentence makes its span one longer and moves the later spans on by one.
     """
+    if max_edits < 1:
+        raise ValueError(f"a span allows at least one edit, not {max_edits}")
     walks = []
     for exchange in exchanges:
         sentences = split_sentences(exchange.response_post)
-        walks.append(_Progress(exchange, sentences, spans(len(sentences), span_length)))
+        walks.append(_Walk(exchange, sentences, spans(len(sentences), span_length)))
     while active := [walk for walk in walks if walk.spans]:
         edits = policy.propose([walk.state() for walk in active], seed=seed)
         if len(edits) != len(active):

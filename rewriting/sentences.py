@@ -18,6 +18,7 @@ CLOSERS = frozenset("\"'”’)]}»*_~")
 LIST_ITEM = re.compile(r"\s*(?:[-*•–]|\(?\d{1,2}[.)])\s")
 LINE = re.compile(r"[^\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
 BREAK = re.compile(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]")
+NO_STOP = re.compile(r"(?:https?://|www\.)\S+$|(?:<3|[:;=xX]-?[DpPoO3])$")
 # pysbd reads "wow!!!! no way" as one sentence.
 SHOUT = re.compile(r"(?<=[!?]{2})\s+(?=\S)")
 
@@ -47,7 +48,9 @@ class Sentences:
         if after:
             new = _closed(new)
             gap = self.gaps[position]
-            new_gaps = (gap, gap or "\n" if _own_line(after[0], gap) else " ")
+            new_gaps = (gap, " ")
+            if LIST_ITEM.match(after[0]) and (not position or BREAK.search(gap)):
+                new_gaps = (gap, gap if BREAK.search(gap) else "\n" + gap)
         elif before:
             tail = self.gaps[position]
             new_gaps = ("\n" if LIST_ITEM.match(_last_line(before, self.gaps)) else " ", tail)
@@ -117,18 +120,13 @@ def _segmenter() -> _Segmenter:
 
 def _closed(sentence: str) -> str:
     """The sentence with a full stop, unless it ends in punctuation, an emoji or a link."""
-    core = sentence.rstrip("".join(CLOSERS)) or sentence
+    core = sentence.rstrip("".join(CLOSERS) + "\ufe0f\u200d") or sentence
     last = core[-1:]
     if last in ENDS or not (last.isalnum() or unicodedata.category(last or " ") == "Mn"):
         return sentence
-    if re.search(r"(?:https?://|www\.)\S+$", sentence):
+    if NO_STOP.search(sentence):
         return sentence
     return sentence + "."
-
-
-def _own_line(following: str, gap: str) -> bool:
-    """Whether a sentence inserted before `following` should stand on a line of its own."""
-    return bool(LIST_ITEM.match(following)) and (not gap or bool(BREAK.search(gap)))
 
 
 def _last_line(texts: tuple[str, ...], gaps: tuple[str, ...]) -> str:

@@ -65,3 +65,9 @@ def test_a_failing_block_is_named_by_its_line(tmp_path: Path) -> None:
     with pytest.raises(AssertionError) as caught:
         run_page(page, tmp_path)
     assert caught.traceback[-1].lineno + 1 == 5
+
+
+def test_readme(reader: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = DOCS.parent / "README.md"
+    assert run_page(page, reader) == 1
+    assert f"```\n{capsys.readouterr().out}```" in page.read_text(encoding="utf-8")

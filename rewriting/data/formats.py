@@ -91,6 +91,8 @@ def _post(cells: Mapping[str, Any], name: str) -> str:
         raise RowError(f"{name} is {value!r}, not text")
     if not value.strip():
         raise RowError(f"{name} is blank")
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise RowError(f"{name} holds half a character (a lone surrogate)")
     return value
 
 
@@ -110,6 +112,9 @@ def _plain_exchange(row: Row) -> Exchange:
     rationales = _json_cell(cells.pop("rationales", None)) or {}
     if not isinstance(rationales, Mapping):
         raise RowError("rationales must map each mechanism to a list of texts")
+    unknown = [name for name in rationales if name not in MECHANISMS]
+    if unknown:
+        raise RowError(f"rationales of {unknown[0]!r}, which is none of {', '.join(MECHANISMS)}")
     labels = {}
     for mechanism in MECHANISMS:
         value = cells.pop(mechanism, None)
@@ -152,13 +157,14 @@ def _texts(value: Any, name: str) -> list[str]:
 def _epitome_converter(mechanism: str) -> Any:
     def convert(row: Row) -> Exchange:
         cells = row.cells
-        rationales = (part.strip() for part in (cells["rationales"] or "").split("|"))
-        label = Label(parse_level(cells["level"], "level"), tuple(filter(None, rationales)))
+        pieces = _texts(cells.get("rationales"), "rationales")
+        rationales = (part.strip() for piece in pieces for part in piece.split("|"))
+        label = Label(parse_level(cells.get("level"), "level"), tuple(filter(None, rationales)))
         return Exchange(
             _post(cells, "seeker_post"),
             _post(cells, "response_post"),
-            id=f"{cells['sp_id']}:{cells['rp_id']}",
-            seeker_id=str(cells["sp_id"]),
+            id=f"{cells.get('sp_id')}:{cells.get('rp_id')}",
+            seeker_id=str(cells.get("sp_id")),
             labels={mechanism: label},
         )
 
@@ -170,14 +176,14 @@ def _aloe_exchange(row: Row) -> Exchange:
     cells = row.cells
     target, observer = _post(cells, "target_text"), _post(cells, "observer_text")
     full_text = cells.get("full_text") or f"target:\n\n{target}\n\nobserver:\n\n{observer}"
-    spans = cells.get("spans") or []
+    spans = _list(cells.get("spans"), "spans")
     for span in spans:
         if not isinstance(span, list | tuple) or len(span) != 3:
             raise RowError(f"a span is [start, end, label], not {span!r}")
         _check_offsets(span[:2], full_text)
         if span[2] not in APPRAISALS:
             raise RowError(f"{span[2]!r} is not one of ALOE's labels ({', '.join(APPRAISALS)})")
-    alignments = cells.get("alignments") or []
+    alignments = _list(cells.get("alignments"), "alignments")
     for pair in alignments:
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             raise RowError(f"an alignment is two [start, end] pairs, not {pair!r}")
@@ -189,6 +195,12 @@ def _aloe_exchange(row: Row) -> Exchange:
         id=str(cells.get("id") or f"{Path(row.file).stem}:{row.line}"),
         extra={"full_text": full_text, "spans": spans, "alignments": alignments},
     )
+
+
+def _list(value: Any, name: str) -> list[Any]:
+    if value is not None and not isinstance(value, list | tuple):
+        raise RowError(f"{name} must be a list, not {value!r}")
+    return list(value or [])
 
 
 def _check_offsets(offsets: Any, text: str) -> None:
@@ -213,21 +225,23 @@ def _dialogue_exchanges(rows: Iterable[Row], on_bad_row: OnBadRow) -> Iterator[E
         try:
             number = int(cells["utterance_idx"])
             utterance = _post(cells, "utterance").replace("_comma_", ",").strip()
-        except (RowError, TypeError, ValueError) as error:
+            situation = cells["prompt"].replace("_comma_", ",")
+        except (RowError, KeyError, TypeError, ValueError) as error:
             on_bad_row(BadRow(row.file, row.line, str(error), cells))
             continue
-        if cells["conv_id"] != conversation:
-            conversation, turns = cells["conv_id"], []
-        if number % 2 == 0 and len(turns) == number - 1:
+        if cells.get("conv_id") != conversation:
+            conversation, turns = cells.get("conv_id"), []
+        if len(turns) != number - 1:
+            reason = f"utterance {number} of {conversation} follows on {len(turns)} good ones"
+            on_bad_row(BadRow(row.file, row.line, reason, cells))
+            continue
+        if number % 2 == 0:
             yield Exchange(
                 turns[-1],
                 utterance,
                 id=f"{conversation}:{number}",
                 seeker_id=str(conversation),
                 history=tuple(turns[:-1]),
-                extra={
-                    "emotion": cells["context"],
-                    "situation": cells["prompt"].replace("_comma_", ","),
-                },
+                extra={"emotion": cells.get("context"), "situation": situation},
             )
         turns.append(utterance)

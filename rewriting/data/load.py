@@ -60,7 +60,7 @@ def sample_files(source: str) -> list[Path]:
 
 def _folder_exchanges(folder: Path, on_bad_row: OnBadRow) -> Iterator[Exchange]:
     files = data_files(folder)
-    epitome = [file for file in files if file.suffix == ".csv" and _is_epitome(file)]
+    epitome = [file for file in files if file.suffix.lower() == ".csv" and _is_epitome(file)]
     for file in files:
         if file not in epitome:
             yield from exchanges_of(read_rows(file, on_bad_row), on_bad_row)
@@ -69,7 +69,13 @@ def _folder_exchanges(folder: Path, on_bad_row: OnBadRow) -> Iterator[Exchange]:
 
 
 def data_files(folder: Path) -> list[Path]:
-    files = sorted(file for file in folder.iterdir() if file.suffix.lower() in READERS)
+    files = sorted(
+        file
+        for file in folder.iterdir()
+        if file.suffix.lower() in READERS
+        and not file.name.startswith(".")
+        and not file.name.endswith(".bad.jsonl")
+    )
     if not files:
         endings = ", ".join(READERS)
         raise UserError(f"{folder} holds no data file (endings: {endings}).")

@@ -20,6 +20,7 @@ from rewriting.errors import UserError
 
 csv.field_size_limit(2**31 - 1)
 CHUNK = 1 << 16
+LONGEST_OBJECT = 1 << 20
 PARTNER_COLUMNS = ["seeker_post", "response_post"]
 
 
@@ -103,8 +104,8 @@ def _read_jsonl(path: Path, on_bad_row: OnBadRow) -> Iterator[Row]:
             continue
         try:
             cells = json.loads(line)
-        except json.JSONDecodeError as error:
-            reason = f"not valid JSON ({error.msg} at column {error.colno})"
+        except (ValueError, RecursionError) as error:
+            reason = f"not valid JSON ({error})"
             on_bad_row(BadRow(str(path), number, reason, line.rstrip("\n")))
             continue
         yield from _objects(path, number, cells, on_bad_row)
@@ -131,8 +132,8 @@ def _read_json(path: Path, on_bad_row: OnBadRow) -> Iterator[Row]:
                 return
             cells, end = decoder.raw_decode(buffer, at)
         except json.JSONDecodeError as error:
-            # Incomplete so far, or broken for good: only the rest of the file can tell.
-            chunk = next(chunks, None)
+            # Incomplete so far, or broken for good? One object is not a megabyte long.
+            chunk = next(chunks, None) if len(buffer) - at < LONGEST_OBJECT else None
             if chunk is None:
                 raise UserError(f"{path}, line {line}: not valid JSON ({error.msg}).") from error
             buffer, at = buffer[at:] + chunk, 0
@@ -153,9 +154,12 @@ def _objects(path: Path, line: int, cells: Any, on_bad_row: OnBadRow) -> Iterato
 def _read_csv(path: Path, on_bad_row: OnBadRow) -> Iterator[Row]:
     lines = _lines(path)
     head = next(lines)
-    # EmpatheticDialogues writes commas as _comma_ and leaves quotation marks unpaired.
-    plain = head.startswith("conv_id,utterance_idx")
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    names = {name.strip() for name in head.split(delimiter)}
+    headless = delimiter == "\t" and len(names) == 2 and not names & set(PARTNER_COLUMNS)
+    # EmpatheticDialogues writes commas as _comma_ and leaves quotation marks unpaired; PARTNER's
+    # TSV has no header and plain text.
+    plain = headless or head.startswith("conv_id,utterance_idx")
 
     def table() -> Iterator[str]:
         yield head
@@ -167,7 +171,7 @@ def _read_csv(path: Path, on_bad_row: OnBadRow) -> Iterator[Row]:
         quoting=csv.QUOTE_NONE if plain else csv.QUOTE_MINIMAL,
         strict=True,
     )
-    columns: list[str] = []
+    columns = PARTNER_COLUMNS if headless else []
     while True:
         start = reader.line_num + 1
         try:
@@ -175,13 +179,13 @@ def _read_csv(path: Path, on_bad_row: OnBadRow) -> Iterator[Row]:
         except StopIteration:
             return
         except csv.Error as error:
-            on_bad_row(BadRow(str(path), start, f"not valid CSV ({error})"))
+            lost = reader.line_num - start
+            reason = f"not valid CSV ({error})" + (f"; {lost} lines after it are lost" * (lost > 0))
+            on_bad_row(BadRow(str(path), start, reason))
             continue
         if not columns:
             columns = [cell.strip() for cell in cells]
-            if delimiter == "," or len(columns) != 2 or "seeker_post" in columns:
-                continue
-            columns = PARTNER_COLUMNS  # PARTNER's TSV has no header: this is a row already
+            continue
         if len(cells) == len(columns):
             yield Row(str(path), start, dict(zip(columns, cells, strict=True)))
         elif cells:
@@ -198,10 +202,13 @@ def _read_parquet(path: Path, on_bad_row: OnBadRow) -> Iterator[Row]:
     except pa.ArrowInvalid as error:
         raise UserError(f"{path}: not a readable Parquet file ({error}).") from error
     number = 0
-    for batch in file.iter_batches(batch_size=1024):
-        for cells in batch.to_pylist():
-            number += 1
-            yield Row(str(path), number, cells)
+    try:
+        for batch in file.iter_batches(batch_size=1024):
+            for cells in batch.to_pylist():
+                number += 1
+                yield Row(str(path), number, cells)
+    except (pa.ArrowException, OSError) as error:
+        raise UserError(f"{path}, after row {number}: cannot be read on ({error}).") from error
 
 
 READERS: dict[str, Callable[[Path, OnBadRow], Iterator[Row]]] = {

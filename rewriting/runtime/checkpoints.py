@@ -117,7 +117,7 @@ class Checkpoints:
         if self.accelerator is None or self.accelerator.is_main_process:
             with disk_errors(target):
                 self._write(target, step, {name: part.state_dict() for name, part in parts.items()})
-                self._prune()
+                self._prune(target)
         if self.accelerator is not None:
             self.accelerator.wait_for_everyone()
         return target
@@ -145,8 +145,9 @@ class Checkpoints:
         for leftover in self.folder.glob(".tmp-*"):
             shutil.rmtree(leftover)
 
-    def _prune(self) -> None:
-        for old in self.all()[: -self.keep]:
+    def _prune(self, newest: Path) -> None:
+        """Remove all but the newest. What is newer than this save was passed over as damaged."""
+        for old in [path for path in self.all() if path <= newest][: -self.keep]:
             doomed = self.folder / f".tmp-{old.name}-{os.getpid()}"
             old.rename(doomed)  # a kill in the middle of removing leaves no half checkpoint
             shutil.rmtree(doomed)

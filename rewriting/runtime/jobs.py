@@ -1,7 +1,7 @@
 """Long jobs that write one JSON line per row, can be stopped anywhere, and go on where they were.
 
-While a job runs, its lines are in `NAME.partial` and its settings in `NAME.job.json`. The result
-appears under its own name when it is complete, and never replaces one unless that is asked for.
+While a job runs, its lines are in `NAME.partial` and its settings in `NAME.job`. The result
+appears under its own name when it is complete; if asked to, it then replaces an older one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LineJob:
     ) -> None:
         self.output = output
         self.partial = output.with_name(output.name + ".partial")
-        self.job = output.with_name(output.name + ".job.json")
+        self.job = output.with_name(output.name + ".job")
         self.settings = json.loads(json.dumps(dict(settings)))
         self.chunk = chunk
         self.overwrite = overwrite
@@ -58,14 +58,14 @@ class LineJob:
         return self
 
     def _begin(self) -> None:
-        if self.overwrite:
-            for path in (self.output, self.partial, self.job):
-                path.unlink(missing_ok=True)
-        if self.output.exists():
+        if self.output.is_dir():
+            raise UserError(f"{self.output} is a folder; name a file.")
+        if self.output.exists() and not self.overwrite:
             raise UserError(f"{self.output} exists. Pass --overwrite to replace it.")
         if self.partial.exists() and self.partial.stat().st_size and self._same_settings():
             self.rows_done = self._truncate()
         else:
+            self.partial.unlink(missing_ok=True)
             write_json(self.job, self.settings)
         with disk_errors(self.partial):
             self._file = self.partial.open("a", encoding="utf-8")
@@ -74,6 +74,8 @@ class LineJob:
         before = json.loads(self.job.read_text(encoding="utf-8")) if self.job.exists() else {}
         if before == self.settings:
             return True
+        if self.overwrite:
+            return False
         changed = sorted(
             name
             for name in before.keys() | self.settings.keys()

@@ -25,12 +25,15 @@ def _pack(node: Any, path: str, tensors: dict[str, Tensor]) -> Any:
 
     if isinstance(node, torch.Tensor):
         # A copy: safetensors refuses tensors that share memory, as tied weights do.
-        tensors[path] = node.detach().cpu().clone(memory_format=torch.contiguous_format)
-        return {TENSOR: path}
+        name = f"{len(tensors)}{path}"  # the number keeps "a/b" and "a" → "b" apart
+        tensors[name] = node.detach().cpu().clone(memory_format=torch.contiguous_format)
+        return {TENSOR: name}
     if isinstance(node, dict):
         items = [[key, _pack(value, f"{path}/{key}", tensors)] for key, value in node.items()]
         if all(isinstance(key, str) for key in node):
             return dict(items)
+        if not all(isinstance(key, str | int) for key in node):
+            raise TypeError(f"cannot save keys other than texts and numbers at {path or 'the top'}")
         return {PAIRS: items}
     if isinstance(node, list | tuple):
         children = [_pack(child, f"{path}/{i}", tensors) for i, child in enumerate(node)]

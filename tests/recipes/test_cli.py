@@ -77,7 +77,31 @@ def test_data_check_names_a_bad_row_or_counts_it(run: Run, tmp_path: Path) -> No
     assert "x.jsonl, line 2: not valid JSON" in one_line_error(run("data", "check", path))
     code, out, _ = run("data", "check", path, "--skip-bad-rows")
     assert code == 0
-    assert "bad row" in out
+    assert "bad row: " in out
+    assert "line 2" in out
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.csv", b"seeker_post,reply\na,b\n", "no column 'response_post'"),
+        ("x.jsonl", b'{"seeker_post":"a","response_post":"b","explorations":7}', "a level is 0, 1"),
+        ("x.csv", b"seeker_post,response_post\na,caf\xe9\n", "line 2: not UTF-8"),
+    ],
+)
+def test_data_check_explains_bad_files(
+    run: Run, tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert message in one_line_error(run("data", "check", tmp_path / name))
+
+
+def test_a_mistake_with_overwrite_costs_nothing(run: Run, tmp_path: Path) -> None:
+    output = tmp_path / "good.jsonl"
+    output.write_text("precious\n")
+    arguments = ("rewrite", "--output", output, "--policy", "generic", "--overwrite")
+    one_line_error(run(*arguments, "--input", tmp_path / "typo.csv"))
+    assert output.read_text() == "precious\n"
 
 
 def test_rewrite_writes_the_lines_of_the_contract(run: Run, tmp_path: Path) -> None:
@@ -85,7 +109,7 @@ def test_rewrite_writes_the_lines_of_the_contract(run: Run, tmp_path: Path) -> N
     arguments = ("rewrite", "--input", "sample:test", "--policy", "generic", "--output", output)
     code, out, _ = run(*arguments)
     assert code == 0
-    assert str(output.name) in out.replace("\n", "")
+    assert str(output) in out
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     exchanges = list(load_exchanges("sample:test"))
     assert [row["id"] for row in rows] == [exchange.id for exchange in exchanges]

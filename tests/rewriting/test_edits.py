@@ -60,7 +60,7 @@ def test_positions_and_edits_map_to_each_other(num_sentences: int) -> None:
 
 @pytest.mark.parametrize("edit", [Edit.insert(3, "x"), Edit.replace(2, "x")])
 def test_a_position_beyond_the_response_is_refused(edit: Edit) -> None:
-    with pytest.raises(ValueError, match="the response has 2 sentences"):
+    with pytest.raises(ValueError, match="where there are 2 sentences"):
         apply_edits("One. Two.", [edit])
 
 
@@ -73,6 +73,12 @@ def test_impossible_edits_cannot_be_made() -> None:
         Edit(Operation.KEEP, 1)
     with pytest.raises(ValueError, match="edit position 6 of 6"):
         Edit.at(6, 2)
+
+
+def test_an_edit_comes_back_from_its_row() -> None:
+    for edit in (Edit.insert(0, "New."), Edit.replace(1, "New."), Edit.keep()):
+        assert Edit(**edit.row()) == edit
+    assert apply_edits("One. Two.", [Edit(**Edit.insert(0, "New.").row())]) == "New. One. Two."
 
 
 def test_edits_apply_in_order() -> None:

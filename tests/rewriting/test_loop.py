@@ -72,8 +72,13 @@ def test_an_empty_response_can_be_written_into() -> None:
 
 
 def test_a_position_outside_the_span_is_refused() -> None:
-    with pytest.raises(ValueError, match="the response has 4 sentences"):
+    with pytest.raises(ValueError, match="where there are 4 sentences"):
         rewrite_by_edits(Scripted(Edit.replace(4, "x")), [SIX], seed=0, span_length=4)
+
+
+def test_at_least_one_edit_is_allowed() -> None:
+    with pytest.raises(ValueError, match="at least one edit"):
+        rewrite_by_edits(Scripted(), [SIX], seed=0, max_edits=0)
 
 
 def test_a_policy_must_answer_every_state() -> None:

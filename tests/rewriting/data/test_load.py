@@ -57,6 +57,40 @@ def test_partners_tsv_has_no_header(tmp_path: Path) -> None:
     assert [exchange.seeker_post for exchange in load_exchanges(path)] == ["I failed.", "I moved."]
 
 
+def test_quotation_marks_mean_nothing_without_a_header(tmp_path: Path) -> None:
+    path = tmp_path / "partner.tsv"
+    path.write_text('"Be strong" they say\tok\n"never\tsure\n')
+    first, second = load_exchanges(path)
+    assert (first.seeker_post, second.seeker_post) == ('"Be strong" they say', '"never')
+
+
+def test_a_hub_data_set_is_streamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    import datasets
+
+    asked: list[object] = []
+
+    def load_dataset(*names: object, **options: object) -> list[dict[str, str]]:
+        asked.append((names, options))
+        return ROWS
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    exchanges = list(load_exchanges("some-org/replies:validation"))
+    assert posts(exchanges) == ROWS
+    assert exchanges[1].id == "replies:2"
+    assert asked == [(("some-org/replies",), {"split": "validation", "streaming": True})]
+
+
+def test_a_hub_that_cannot_be_reached_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    import datasets
+
+    def load_dataset(*names: object, **options: object) -> None:
+        raise ConnectionError("no route")
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    with pytest.raises(UserError, match="Check the spelling, or the network"):
+        list(load_exchanges("some-org/replies"))
+
+
 def test_our_own_lines_carry_labels_history_and_other_columns(jsonl: Callable[..., Path]) -> None:
     row = {
         "id": "a",
@@ -193,6 +227,12 @@ GOOD = '{"seeker_post": "a b", "response_post": "c d"}\n'
         ("x.json", '{"seeker_post": "a"}', "a JSON list of objects is needed"),
         ("x.json", '[{"seeker_post": "a",', "x.json, line 1: not valid JSON"),
         ("x.jsonl", "", "is empty"),
+        ("x.jsonl", GOOD.replace("a b", "a \\ud83d"), "half a character"),
+        ("x.jsonl", "9" * 5000 + "\n", "line 1: not valid JSON"),
+        ("x.jsonl", GOOD[:-2] + ', "rationales": {"kind": []}}\n', "rationales of 'kind'"),
+        ("x.json", json.dumps([aloe_record(spans=5)]), "spans must be a list"),
+        ("x.tsv", "response_post\tpost\nb\ta\n", "no column 'seeker_post'"),
+        ("x.csv", 'seeker_post,response_post\na,"b\nc,d\n', "line 2: not valid CSV.*1 lines after"),
         ("x.parquet", "no", "not a readable Parquet file"),
         ("x.docx", "a", "Known endings: .jsonl"),
     ],
@@ -226,12 +266,29 @@ def test_a_missing_source_gets_advice() -> None:
         list(load_exchanges("sample:val"))
 
 
+def test_after_a_bad_utterance_the_rest_of_its_conversation_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "valid.csv"
+    head = "conv_id,utterance_idx,context,prompt,speaker_idx,utterance,selfeval,tags\n"
+    turns = [("1", "I hid."), ("2", " "), ("3", "Yes."), ("4", "Oh.")]
+    path.write_text(head + "".join(f"c,{n},afraid,x,0,{text},,\n" for n, text in turns))
+    bad: list[BadRow] = []
+    assert list(load_exchanges(path, on_bad_row=bad.append)) == []
+    assert [row.line for row in bad] == [3, 4, 5]
+
+
+def test_an_output_in_the_input_folder_is_no_trouble(tmp_path: Path) -> None:
+    write(tmp_path / "rows.jsonl")
+    for name in ("out.jsonl.partial", "out.jsonl.job", "out.bad.jsonl", ".hidden.jsonl"):
+        (tmp_path / name).write_text("no data")
+    assert posts(list(load_exchanges(tmp_path))) == ROWS
+
+
 def test_a_folder_without_data_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="holds no data file"):
         list(load_exchanges(tmp_path))
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "json", "csv"])
+@pytest.mark.parametrize("ending", ["jsonl", "json", "csv"])  # Parquet comes in batches
 def test_memory_does_not_grow_with_the_file(tmp_path: Path, ending: str) -> None:
     def peak(num_rows: int) -> int:
         path = tmp_path / f"{num_rows}.{ending}"

@@ -22,6 +22,7 @@ def test_empathetic_dialogues_counts(papers_data: Path) -> None:
     folder = papers_data / "empathetic_dialogues"
     assert sum(1 for _ in load_exchanges(folder / "train.csv")) == 40306
     assert sum(1 for _ in load_exchanges(folder / "valid.csv")) == 5714
+    assert summarise(load_exchanges(folder), Summary()).json()["rows"] == 46020
 
 
 def test_every_epitome_text_splits_and_joins_exactly(papers_data: Path) -> None:

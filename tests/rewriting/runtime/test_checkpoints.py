@@ -91,6 +91,19 @@ def test_a_flipped_bit_is_seen_and_the_one_before_is_used(
         assert "step_00000006 is damaged" in caplog.text
 
 
+def test_a_save_after_damaged_ones_is_kept(tmp_path: Path) -> None:
+    model = make_run()["model"]
+    for step in (80, 90, 100):
+        Checkpoints(tmp_path, keep=3).save(step, model=model)
+    for step in (90, 100):
+        (tmp_path / f"step_{step:08d}" / "state.json").write_text("{}")
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    assert checkpoints.restore(model=model) == 80
+    checkpoints.save(85, model=model)
+    assert checkpoints.latest() == tmp_path / "step_00000085"
+    assert (tmp_path / "step_00000080").exists()
+
+
 def test_when_all_are_damaged_nothing_is_silently_started_afresh(tmp_path: Path) -> None:
     train(tmp_path, 6)
     for path in tmp_path.glob("*/state.json"):
@@ -190,6 +203,15 @@ def test_trees_come_back_as_they_were() -> None:
     assert torch.equal(again["a"][5][1], shared.T)
     assert again["state"].keys() == {0, 7}
     assert again["half"].dtype == torch.bfloat16
+
+
+def test_names_that_look_like_paths_stay_apart() -> None:
+    tree = {"a/b": torch.zeros(1), "a": {"b": torch.ones(1)}, "c": {1: torch.full((1,), 2.0)}}
+    tensors, rest = pack(tree)
+    again = unpack(json.loads(json.dumps(rest)), tensors)
+    assert (again["a/b"], again["a"]["b"], again["c"][1]) == (0, 1, 2)
+    with pytest.raises(TypeError, match="keys other than texts and numbers"):
+        pack({(1, 2): torch.zeros(1)})
 
 
 def test_what_cannot_be_saved_is_named() -> None:

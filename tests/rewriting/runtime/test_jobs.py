@@ -54,6 +54,21 @@ def test_a_result_is_not_replaced_unasked(tmp_path: Path) -> None:
     assert lines(output) == list(range(5))
 
 
+def test_a_failed_replacement_keeps_the_old_result_and_can_go_on(tmp_path: Path) -> None:
+    output = tmp_path / "out.jsonl"
+    run(output, range(3))
+    with pytest.raises(InterruptedError):
+        run(output, range(7), fail_at=4, overwrite=True)
+    assert lines(output) == [0, 1, 2]
+    assert run(output, range(7), overwrite=True) == 4
+    assert lines(output) == list(range(7))
+
+
+def test_a_folder_is_not_replaced(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is a folder"), LineJob(tmp_path, {}, overwrite=True):
+        pass
+
+
 def test_an_unfinished_run_with_other_settings_is_named(tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
     with pytest.raises(InterruptedError):
