@@ -58,10 +58,11 @@ def show(source: str, summary: Summary) -> None:
     """The summary as tables in the terminal."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     console = Console()
     counts = summary.json()
-    facts = Table(title=f"{source}", show_header=False, title_justify="left")
+    facts = Table(title=Text(source), show_header=False, title_justify="left")
     facts.add_column(style="bold")
     facts.add_column(justify="right")
     for name in ("rows", "seekers", "duplicates", "with_history", "bad_rows"):
@@ -84,6 +85,6 @@ def show(source: str, summary: Summary) -> None:
             levels.add_row(mechanism, *cells, found, f"{summary.rationales_lost[mechanism]:,}")
         console.print(levels)
     for bad in summary.bad_rows[:SHOWN_BAD_ROWS]:
-        console.print(f"bad row: {bad}", style="red", markup=False, highlight=False)
+        console.print(Text(f"bad row: {bad}", style="red"), soft_wrap=True)
     if summary.num_bad_rows > SHOWN_BAD_ROWS:
         console.print(f"… and {summary.num_bad_rows - SHOWN_BAD_ROWS:,} more bad rows")

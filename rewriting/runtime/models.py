@@ -241,8 +241,12 @@ def _default_device() -> str:
 @contextmanager
 def _explained(name: str) -> Iterator[None]:
     """The page-long messages of transformers about names and networks, as one line."""
+    from safetensors import SafetensorError
+
     try:
         yield
+    except SafetensorError as error:
+        raise UserError(f"the weights of {name} are damaged ({error}). Get them again.") from error
     except OSError as error:
         reason = str(error).strip().split("\n")[0]
         if os.path.isdir(resolve(name)):
@@ -253,6 +257,8 @@ def _explained(name: str) -> Iterator[None]:
             raise UserError(f"{name} is another kind of model than is needed here.") from error
         if "trust_remote_code" in str(error):
             raise UserError(f"{name} runs code from the hub, which is not allowed.") from error
+        if "backend tokenizer" in str(error):
+            raise UserError(f"{name} holds no tokenizer that can be loaded.") from error
         raise
 
 

@@ -70,6 +70,14 @@ def test_missing_weights_are_an_error_not_random_numbers(tmp_path: Path) -> None
         models.load_causal(str(tmp_path))
 
 
+def test_damaged_weights_are_one_line(tmp_path: Path) -> None:
+    tiny.write_llama(tmp_path)
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:200])
+    with pytest.raises(UserError, match="are damaged"):
+        models.load_causal(str(tmp_path))
+
+
 def test_pickled_weights_are_not_loaded(tmp_path: Path) -> None:
     import torch
 
