@@ -15,7 +15,9 @@ from rewards.coherence import (
     CoherenceModel,
     sentence_pairs,
 )
+from rewriting.data import load_exchanges
 from rewriting.errors import UserError
+from rewriting.sentences import split_sentences
 
 RESPONSE = "Ann came. Bob left."
 
@@ -119,15 +121,15 @@ def test_a_saved_model_gives_the_same_numbers(tmp_path: Path) -> None:
 
 @pytest.mark.integration
 def test_the_shipped_model_tells_what_belongs_together() -> None:
-    response = "I lost my dog last year too."
-    fitting, strange = "It took me months to stop looking for him.", "Inflation fell in May."
-    values = Coherence()(
-        completions=[f"{response} {fitting}", f"{response} {strange}"],
-        response_post=[response] * 2,
-    )
-    assert values[0] is not None
-    assert values[1] is not None
-    assert values[0] > 0.5 > values[1]
+    """Above chance by far on responses it has never seen: the card claims 67 to 76 of AUROC."""
+    posts = [split_sentences(e.response_post).texts for e in load_exchanges("sample:test")]
+    posts = [sentences for sentences in posts if len(sentences) > 1]
+    same = [(one[0], one[1]) for one in posts]
+    other = [(one[0], two[1]) for one, two in zip(posts, posts[37:] + posts[:37], strict=True)]
+    model = CoherenceModel.load()
+    together, apart = model.probabilities(same), model.probabilities(other)
+    above = sum((a > b) + 0.5 * (a == b) for a in together for b in apart)
+    assert above / (len(together) * len(apart)) > 0.6
 
 
 def test_the_head_has_no_order() -> None:
