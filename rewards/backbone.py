@@ -9,7 +9,7 @@ each is a LoRA adapter (arXiv 2106.09685) on the same weights, switched by name,
         log_probs = backbone.token_log_probs(prefixes, continuations)
 
 Left out: sharing the keys and values of equal prefixes between rows. Equal pairs of texts are
-scored once instead (`scores`), which is what repeats in training.
+scored once instead (`scores`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rewards.cache import CACHE_SIZE, ScoreCache
+from rewards.cache import ScoreCache
 from rewards.log_probs import (
     batches_by_length,
     continuation_log_probs,
@@ -36,6 +36,8 @@ from rewriting.errors import UserError
 from rewriting.runtime.models import load_causal
 
 WEIGHTS = "adapter_model.safetensors"
+REMEMBERED_CALLS = 16
+Call = tuple[str | None, tuple[tuple[str, str], ...]]  # a role; prefixes and continuations
 ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 
 
@@ -55,10 +57,8 @@ class Backbone:
     """A causal language model and its roles. The model itself is frozen; adapters may be trained.
 
     max_batch_tokens: tokens of a batch, padding included; 1 scores row by row. It bounds memory and
-    changes a score by rounding alone. By default a GPU works in batches and a CPU row by row, which
-    is about as fast there and leaves not even the rounding to what else is in the batch: a cache
-    that is cold after a resume then changes no bit. cache_size: how many scores of frozen roles are
-    kept.
+    changes a score by rounding alone. The default is what was fastest: on a CPU short batches stay
+    in its cache.
     """
 
     def __init__(
@@ -68,12 +68,11 @@ class Backbone:
         *,
         name: str = "",
         max_batch_tokens: int | None = None,
-        cache_size: int = CACHE_SIZE,
     ) -> None:
         self.model = model.requires_grad_(False).eval()
         self.tokenizer = tokenizer
         self.name = name
-        self.max_batch_tokens = max_batch_tokens or (1 if model.device.type == "cpu" else 8192)
+        self.max_batch_tokens = max_batch_tokens or (1024 if model.device.type == "cpu" else 8192)
         self.max_length = int(getattr(model.config, "max_position_embeddings", 2048))
         self.start_token = start_token(tokenizer)
         self.plain_head = has_plain_head(model)
@@ -81,7 +80,7 @@ class Backbone:
         self._folders: dict[str, Path] = {}  # of the frozen roles
         self._role: str | None = None
         self._adapters: Any = None
-        self._remembered = ScoreCache(self._scores, cache_size)
+        self._remembered = ScoreCache(self._calls, REMEMBERED_CALLS)
 
     @classmethod
     def load(cls, name: str = "smollm2-135m", **options: Any) -> Backbone:
@@ -244,24 +243,31 @@ class Backbone:
     ) -> list[LogProb]:
         """The log-probability of each continuation in a role. Equal pairs are scored once.
 
+        The last calls are remembered whole, so that fluency and perplexity of one step cost one
+        pass. Single pairs are not: what a batch is made of, and with it the rounding, would then
+        depend on the past, and a run resumed with an empty memory would not give the same bits.
+
         A blank continuation says one thing only, that the text is over: it is scored as the end
         token. So saying nothing has a finite price, and not the log-probability 0 of no tokens.
         """
-        keys = [(role, p, c) for p, c in zip(prefixes, continuations, strict=True)]
-        # A role in training gives other numbers tomorrow: nothing of it is remembered.
-        frozen = role is None or role in self._folders
-        return self._remembered(keys) if frozen else self._scores(keys)
+        call = (role, tuple(zip(prefixes, continuations, strict=True)))
+        if role is None or role in self._folders:
+            return list(self._remembered([call])[0])
+        return self._calls([call])[0]  # in training: it gives other numbers tomorrow
+
+    def _calls(self, calls: Sequence[Call]) -> list[list[LogProb]]:
+        return [self._scores(role, pairs) for role, pairs in calls]
 
     @torch.no_grad()
-    def _scores(self, keys: Sequence[tuple[str | None, str, str]]) -> list[LogProb]:
-        """The scores of (role, prefix, continuation), all in the role of the first."""
-        if not keys:
-            return []
+    def _scores(self, role: str | None, pairs: Sequence[tuple[str, str]]) -> list[LogProb]:
         end = [self.tokenizer.eos_token_id]
-        tokens = [self.tokens(text) if text.strip() else end for _, _, text in keys]
-        with self.role(keys[0][0]):
-            rows = self._batched([self.tokens(prefix) for _, prefix, _ in keys], tokens)
-        return [LogProb(float(row.double().sum()), len(row)) for row in rows]
+        different = list(dict.fromkeys(pairs))
+        tokens = [self.tokens(text) if text.strip() else end for _, text in different]
+        with self.role(role):
+            rows = self._batched([self.tokens(prefix) for prefix, _ in different], tokens)
+        values = [LogProb(float(row.double().sum()), len(row)) for row in rows]
+        known = dict(zip(different, values, strict=True))
+        return [known[pair] for pair in pairs]
 
 
 def check_adapter(model: Any, folder: Path) -> None:

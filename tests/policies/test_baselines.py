@@ -45,8 +45,8 @@ def test_an_unknown_policy_is_named() -> None:
 
 @pytest.mark.integration
 def test_prompted_rewrites_deterministically_whatever_the_batch() -> None:
-    policy = PromptedPolicy(max_new_tokens=12, batch_size=3)
-    exchanges = list(load_exchanges("sample:test", limit=5))
+    policy = PromptedPolicy(max_new_tokens=48, batch_size=3)
+    exchanges = list(load_exchanges("sample:test", limit=4))
     rewrites = policy.rewrite(exchanges, seed=1)
     assert [rewrite.exchange for rewrite in rewrites] == exchanges
     assert any(rewrite.changed for rewrite in rewrites)
