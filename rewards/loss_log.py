@@ -43,6 +43,11 @@ def plot(rows: Sequence[Mapping[str, float]], path: Path, title: str) -> None:
     axes.plot([row["step"] for row in rows], [row["loss"] for row in rows], lw=1, label="train")
     measured = [row for row in rows if "dev_loss" in row]
     steps = [row["step"] for row in measured]
-    axes.plot(steps, [row["dev_loss"] for row in measured], "o-", label="dev")
-    axes.legend()
+    values = [row["dev_loss"] for row in measured]
+    right = axes
+    if min(values, default=0) < 0:  # a score, not a loss: on the same axis it would flatten both
+        right = axes.twinx()
+        right.set_ylabel("dev score, lower is better")
+    right.plot(steps, values, "o-", color="tab:orange", label="dev")
+    figure.legend(loc="outside lower center", ncols=2)
     figure.savefig(path, dpi=120)

@@ -73,8 +73,7 @@ def train(
     for parameters whose name holds a word. average: the decay of the moving average of the weights
     that is measured and kept; 0 is the weights themselves. dev_score: called on the module in
     evaluation mode, what to keep the best by, lower is better; by default the loss over `dev_rows`.
-    The folder `output` gets checkpoints, log.jsonl and loss.png; a finished run started again
-    returns at once.
+    `output` gets checkpoints, log.jsonl, loss.png; a finished run started again returns at once.
     """
     if not train_rows or not dev_rows:
         raise UserError(f"{len(train_rows)} rows to train on and {len(dev_rows)} for dev: too few.")
