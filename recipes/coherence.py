@@ -71,8 +71,8 @@ def run(config: Config) -> dict[str, Any]:
     from accelerate.utils import set_seed
 
     from rewards.coherence import CoherenceHead, CoherenceModel
-    from rewards.supervised import train
     from rewriting.runtime.models import load_sentence_encoder
+    from rewriting.runtime.supervised import train
 
     accelerator = Accelerator()
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)

@@ -21,7 +21,7 @@ from rewriting.exchange import Exchange
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from rewards.backbone import Backbone
+    from rewriting.runtime.backbone import Backbone
 
 logger = logging.getLogger(__name__)
 Pair = tuple[list[int], list[int]]  # prefix and continuation, as tokens
@@ -83,9 +83,9 @@ def run(config: Config) -> dict[str, Any]:
     from accelerate.utils import set_seed
 
     from recipes.sources import drawn, load_splits
-    from rewards.backbone import Backbone
     from rewards.mutual_information import REVERSE_ROLE
-    from rewards.supervised import train
+    from rewriting.runtime.backbone import Backbone
+    from rewriting.runtime.supervised import train
 
     accelerator = Accelerator()
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
@@ -156,7 +156,7 @@ def seeker_loss(backbone: Backbone, pairs: Sequence[Pair]) -> tuple[Tensor, floa
     """Minus log p of the seeker's tokens, and their number: the response is only read."""
     import torch
 
-    from rewards.log_probs import continuation_log_probs
+    from rewriting.runtime.log_probs import continuation_log_probs
 
     fitted = [backbone.fitted(*pair) for pair in pairs]
     rows = continuation_log_probs(backbone.model, fitted, plain_head=backbone.plain_head)
@@ -170,8 +170,8 @@ def measure(config: Config, folder: Path) -> list[dict[str, Any]]:
     adapter gains over the second is knowledge of the response, the rest is the manner of posts.
     """
     from recipes.sources import drawn, load_splits, other_responses, sources_of
-    from rewards.backbone import Backbone
     from rewards.mutual_information import REVERSE_ROLE
+    from rewriting.runtime.backbone import Backbone
 
     backbone = Backbone.load(config.model)
     backbone.attach(REVERSE_ROLE, folder)

@@ -16,10 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rewards.cache import CACHE_SIZE, ScoreCache
 from rewards.protocol import texts
 from rewriting.data.split import normalised
 from rewriting.errors import UserError
+from rewriting.runtime.cache import CACHE_SIZE, ScoreCache
 from rewriting.runtime.models import load_sentence_encoder
 from rewriting.sentences import split_sentences
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rewards.cache import ScoreCache
 from rewards.identifiers.assessment import Identifier
 from rewards.protocol import texts
+from rewriting.runtime.cache import ScoreCache
 
 
 class EmpathyChange:

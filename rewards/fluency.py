@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rewards.backbone import Backbone
 from rewards.protocol import texts
+from rewriting.runtime.backbone import Backbone
 
 
 class Fluency:

@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rewards.cache import ScoreCache
 from rewards.identifiers.assessment import Identifier
 from rewards.protocol import texts
 from rewriting.data.formats import parse_level
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
+from rewriting.runtime.cache import ScoreCache
 
 Probabilities = tuple[tuple[float, float, float], ...]
 

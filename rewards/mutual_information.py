@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rewards.backbone import Backbone
 from rewards.protocol import texts
+from rewriting.runtime.backbone import Backbone
 
 SHIPPED = Path(__file__).parent / "shipped" / "reverse_lm"
 REVERSE_ROLE = "reverse_lm"

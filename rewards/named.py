@@ -78,7 +78,7 @@ def _load_identifier(*name: str) -> Any:
 
 
 def _load_backbone(*name: str) -> Any:
-    from rewards.backbone import Backbone
+    from rewriting.runtime.backbone import Backbone
 
     return Backbone.shared(*name)
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rewards.backbone import Backbone
 from rewards.fluency import mean_log_probs
+from rewriting.runtime.backbone import Backbone
 
 
 class Perplexity:

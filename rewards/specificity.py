@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rewards.cache import ScoreCache
 from rewards.protocol import texts
+from rewriting.runtime.cache import ScoreCache
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

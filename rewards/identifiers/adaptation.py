@@ -24,7 +24,7 @@ from rewriting.exchange import Exchange
 class MaskedLanguageModel(nn.Module):
     """An encoder that is being adapted, and the transform before its embeddings.
 
-    Called with texts as ids, it gives what rewards/supervised.py takes: the sum of the losses over
+    Called with texts as ids, it gives what supervised.py takes: the sum of the losses over
     hidden tokens, and how many those are.
     """
 

@@ -66,7 +66,7 @@ def class_weights(examples: Sequence[Example], power: float) -> Tensor:
 
 
 class IdentifierLoss:
-    """Examples → the sum of their losses, and their number: what rewards/supervised.py takes.
+    """Examples → the sum of their losses, and their number: what supervised.py takes.
 
     hidden_share: how many of the response's tokens are hidden from the encoder in training.
     """

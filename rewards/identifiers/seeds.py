@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rewards.cache import CACHE_SIZE, ScoreCache
 from rewards.identifiers.rationales import normalise
 from rewards.probe import SEEDS as THREE_SEEDS
 from rewriting.data.split import normalised
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
+from rewriting.runtime.cache import CACHE_SIZE, ScoreCache
 from rewriting.sentences import split_sentences
 
 if TYPE_CHECKING:

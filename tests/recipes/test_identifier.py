@@ -10,7 +10,7 @@ from recipes import evaluate_identifier, evaluate_probe, identifier
 from recipes.entry import run_evaluation, run_training
 from rewards.identifiers.named import load_identifier
 from rewriting.exchange import MECHANISMS
-from tests.rewards.tiny_lm import write_tiny_encoder
+from tests.tiny_lm import write_tiny_encoder
 
 
 @pytest.fixture(scope="module")

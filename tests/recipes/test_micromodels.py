@@ -11,7 +11,7 @@ from recipes.entry import run_training
 from recipes.micromodels import THRESHOLDS, Config, run
 from rewards.identifiers.named import load_identifier
 from rewriting.errors import UserError
-from tests.rewards.tiny_lm import write_tiny_encoder
+from tests.tiny_lm import write_tiny_encoder
 
 KINDS: dict[str, tuple[int, int, int]] = {
     "Go to the gym {n}.": (0, 0, 0),

@@ -16,9 +16,9 @@ from safetensors.torch import load_file
 
 from recipes.entry import run_training
 from recipes.reverse_lm import Config, run
-from rewards.backbone import Backbone
 from rewards.mutual_information import MutualInformation, backward_prefixes
-from tests.rewards.tiny_lm import write_tiny_llama
+from rewriting.runtime.backbone import Backbone
+from tests.tiny_lm import write_tiny_llama
 
 ROOT = Path(__file__).parent.parent.parent
 TOPICS = ("job", "cat", "exam", "house", "mother", "sleep")

@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from rewards.backbone import Backbone
 from rewards.fluency import Fluency
 from rewards.perplexity import Perplexity
-from tests.rewards.test_backbone import change, one_by_one
-from tests.rewards.tiny_lm import tiny_llama, tiny_tokenizer
+from rewriting.runtime.backbone import Backbone
+from tests.rewriting.runtime.test_backbone import change, one_by_one
+from tests.tiny_lm import tiny_llama, tiny_tokenizer
 
 TEXTS = ["I am sorry.", "Hm", "That must have been really hard for you.", "Hm"]
 

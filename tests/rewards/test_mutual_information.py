@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from rewards.backbone import Backbone
 from rewards.mutual_information import BACKWARD_PREFIX, FORWARD_PREFIX, MutualInformation
 from rewriting.errors import UserError
-from tests.rewards.test_backbone import change, one_by_one
-from tests.rewards.tiny_lm import tiny_llama, tiny_tokenizer
+from rewriting.runtime.backbone import Backbone
+from tests.rewriting.runtime.test_backbone import change, one_by_one
+from tests.tiny_lm import tiny_llama, tiny_tokenizer
 
 SEEKERS = ["I lost my job.", "My cat died yesterday and I cry."]
 REWRITTEN = ["Losing a job is hard.", "I am sorry."]

@@ -23,7 +23,7 @@ from rewards.identifiers.epitome_training import (
 from rewards.identifiers.named import load_identifier
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange, Label
-from tests.rewards.tiny_lm import write_tiny_encoder
+from tests.tiny_lm import write_tiny_encoder
 
 SEEKERS = ["i failed the exam", "my dog died", "i failed the exam", "😊", "你好 " * 90]
 RESPONSES = ["i am so sorry . what happened ?", "ok", "that must be hard for you", "", "why " * 300]

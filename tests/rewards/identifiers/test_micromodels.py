@@ -18,7 +18,7 @@ from rewriting.exchange import MECHANISMS, Exchange
 from rewriting.runtime.models import load_sentence_encoder
 from tests.rewards.fakes import ODD_TEXTS
 from tests.rewards.identifiers.hand_made import HandMade, labels_of
-from tests.rewards.tiny_lm import write_tiny_encoder
+from tests.tiny_lm import write_tiny_encoder
 
 SEEDS = dict(zip(MECHANISMS, ("Sorry!", "I see.", "Why?"), strict=True))
 RESPONSE = "Poor you. Where?"  # features 0.6, 0.8, 0.8

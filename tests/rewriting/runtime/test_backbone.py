@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from rewards.backbone import Backbone
-from rewards.log_probs import batches_by_length, continuation_log_probs
 from rewriting.errors import UserError
-from tests.rewards.tiny_lm import tiny_llama, tiny_tokenizer
+from rewriting.runtime.backbone import Backbone
+from rewriting.runtime.log_probs import batches_by_length, continuation_log_probs
+from tests.tiny_lm import tiny_llama, tiny_tokenizer
 
 PREFIXES = ["", "I feel ", "Someone wrote:\nhelp\n\n", "", "x"]
 CONTINUATIONS = ["Hi.", "so sad today", "No.", "a much longer continuation than the others", "y"]

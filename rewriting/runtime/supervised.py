@@ -21,9 +21,9 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from rewards.loss_log import LossLog, plot
 from rewriting.errors import UserError
 from rewriting.runtime.checkpoints import Checkpoints, Part
+from rewriting.runtime.loss_log import LossLog, plot
 from rewriting.runtime.progress import progress_bar
 from rewriting.runtime.seeds import derive_seed, rows_of_step
 

@@ -9,8 +9,8 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from rewards.supervised import LossLog, Result, rate_factor, train
 from rewriting.errors import UserError
+from rewriting.runtime.supervised import LossLog, Result, rate_factor, train
 
 ROWS = [(float(x), 2.0 * x + 1.0) for x in range(-8, 8)]
 

@@ -25,14 +25,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rewards.cache import ScoreCache
-from rewards.log_probs import (
+from rewriting.errors import UserError
+from rewriting.runtime.cache import ScoreCache
+from rewriting.runtime.log_probs import (
     batches_by_length,
     continuation_log_probs,
     has_plain_head,
     start_token,
 )
-from rewriting.errors import UserError
 from rewriting.runtime.models import load_causal
 
 WEIGHTS = "adapter_model.safetensors"

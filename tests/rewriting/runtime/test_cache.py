@@ -2,7 +2,7 @@
 
 import pytest
 
-from rewards.cache import ScoreCache
+from rewriting.runtime.cache import ScoreCache
 
 
 class Lengths:
