@@ -62,15 +62,24 @@ class PromptedPolicy:
         return [rewrites[i] for i in range(len(exchanges))]
 
     def _prompt(self, exchange: Exchange) -> list[int]:
-        content = INSTRUCTION.format(
-            seeker_post=exchange.seeker_post, response_post=exchange.response_post
-        )
+        """The request as tokens. Of posts that are too long, the seeker's loses its beginning."""
+        seeker = self._tokens(exchange.seeker_post)
+        response = self._tokens(exchange.response_post)[: self.max_prompt_tokens // 2]
+        frame = len(self._filled("", self.tokenizer.decode(response)))
+        room = max(0, self.max_prompt_tokens - frame)
+        kept = seeker[max(0, len(seeker) - room) :]
+        posts = (self.tokenizer.decode(kept), self.tokenizer.decode(response))
+        return self._filled(*posts)
+
+    def _filled(self, seeker_post: str, response_post: str) -> list[int]:
+        content = INSTRUCTION.format(seeker_post=seeker_post, response_post=response_post)
         text = self.tokenizer.apply_chat_template(
             [{"role": "user", "content": content}], tokenize=False, add_generation_prompt=True
         )
-        tokens = self.tokenizer(text + OPENING, add_special_tokens=False)["input_ids"]
-        # Too long a post loses its beginning; the request at the end stays.
-        return list(tokens[-self.max_prompt_tokens :])
+        return self._tokens(text + OPENING)
+
+    def _tokens(self, text: str) -> list[int]:
+        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     @torch.inference_mode()
     def _generate(self, prompts: list[list[int]], seeds: list[int]) -> list[str]:

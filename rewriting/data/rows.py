@@ -129,6 +129,8 @@ def _read_json(path: Path, on_bad_row: OnBadRow) -> Iterator[Row]:
                 opened, at = True, at + 1
                 continue
             if buffer[at] == "]":
+                if any(rest.strip() for rest in (buffer[at + 1 :], *chunks)):
+                    raise UserError(f"{path}, line {line}: there is more text after the list.")
                 return
             cells, end = decoder.raw_decode(buffer, at)
         except json.JSONDecodeError as error:

@@ -53,3 +53,14 @@ def test_prompted_rewrites_deterministically_whatever_the_batch() -> None:
     assert all(rewrite.rewritten_response.strip() for rewrite in rewrites)
     assert policy.rewrite(exchanges[3:4], seed=1) == rewrites[3:4]
     assert policy.rewrite(exchanges, seed=2) != rewrites
+
+
+@pytest.mark.integration
+def test_a_long_post_keeps_the_instruction_and_its_own_end() -> None:
+    policy = PromptedPolicy(max_prompt_tokens=200)
+    prompt = policy._prompt(Exchange("word " * 900 + "the end", "Well. " * 400))
+    text = policy.tokenizer.decode(prompt)
+    assert "You help people on a peer support site" in text
+    assert "the end" in text
+    assert text.endswith('Here is the warmer answer: "')
+    assert len(prompt) <= 210  # seams between cut texts may add a token or two

@@ -310,3 +310,11 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, ending: str) -> None
 
     peak(10)  # whatever is imported and cached once
     assert peak(4000) < 1.5 * peak(1000) + 50_000
+
+
+@pytest.mark.parametrize("rest", [" x", "\n[]", " " * (1 << 17) + "{}"])
+def test_text_after_a_json_list_is_named(tmp_path: Path, rest: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('[{"seeker_post": "a", "response_post": "b"}]' + rest)
+    with pytest.raises(UserError, match="line 1: there is more text after the list"):
+        list(load_exchanges(str(path)))
