@@ -1,8 +1,9 @@
-"""Policies by name, in one explicit dictionary."""
+"""Policies by name, in one explicit dictionary, or by the folder of a trained one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from rewriting import UserError
 from rewriting.loop import Policy
@@ -20,11 +21,50 @@ def _prompted() -> Policy:
     return PromptedPolicy()
 
 
-POLICIES: dict[str, Callable[[], Policy]] = {"generic": _generic, "prompted": _prompted}
+def _partner() -> Policy:
+    if not SHIPPED.is_dir():
+        raise UserError(
+            "this installation has no trained policy `partner` in it. "
+            "Train one with `python train.py partner`, or take another policy: prompted, generic."
+        )
+    return _folder(SHIPPED, "partner")
+
+
+def _folder(folder: Path, name: str = "") -> Policy:
+    from policies.edit_policy import EditAgent
+
+    return EditAgent.load(folder, name=name)
+
+
+SHIPPED = Path(__file__).parent / "shipped" / "partner"
+START = Path(__file__).parent / "shipped" / "partner_start"
+POLICIES: dict[str, Callable[[], Policy]] = {
+    "partner": _partner,
+    "prompted": _prompted,
+    "generic": _generic,
+}
 
 
 def load_policy(name: str) -> Policy:
-    """The policy of that name; heavy ones load their models now."""
-    if name not in POLICIES:
-        raise UserError(f"there is no policy {name!r}. Known policies: {', '.join(POLICIES)}.")
-    return POLICIES[name]()
+    """The policy of that name or in that folder; heavy ones load their models now."""
+    if name in POLICIES:
+        return POLICIES[name]()
+    folder = Path(name).expanduser()
+    if name and folder.is_dir():
+        return _folder(folder)
+    raise UserError(
+        f"there is no policy {name!r}. Known policies: {', '.join(POLICIES)}; "
+        "or the folder of a trained one."
+    )
+
+
+def policy_folder(name: str) -> Path:
+    """The folder of a trained policy, by path or by the name of a shipped one."""
+    shipped = {"partner": SHIPPED, "partner-start": START}
+    folder = shipped.get(name, Path(name).expanduser())
+    if not folder.is_dir():
+        raise UserError(
+            f"there is no policy {name!r} to start from. Name a folder that `python train.py "
+            f"partner` wrote, or one of: {', '.join(shipped)}."
+        )
+    return folder

@@ -13,6 +13,7 @@ from typing import Any
 from rewriting.errors import UserError
 
 TRAINING: dict[str, str] = {
+    "partner": "recipes.partner",
     "identifier": "recipes.identifier",
     "coherence": "recipes.coherence",
     "micromodels": "recipes.micromodels",
@@ -23,13 +24,17 @@ TRAINING: dict[str, str] = {
 EVALUATION: dict[str, str] = {
     "identifier": "recipes.evaluate_identifier",
     "probe": "recipes.evaluate_probe",
+    "rewrites": "recipes.evaluate_rewrites",
 }
 """The same for the tables of evaluate.py."""
 
 
 def run_training(arguments: list[str] | None = None) -> None:
-    """`train.py`: the first word picks the recipe, the rest fills its dataclass."""
-    _run("train.py", TRAINING, sys.argv[1:] if arguments is None else arguments)
+    """`train.py`: the first word picks the recipe, the rest fills its dataclass.
+
+    Without any word: the quick PARTNER run, which is what the defaults of that recipe are.
+    """
+    _run("train.py", TRAINING, (sys.argv[1:] if arguments is None else arguments) or ["partner"])
 
 
 def run_evaluation(arguments: list[str] | None = None) -> None:

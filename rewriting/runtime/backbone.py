@@ -157,7 +157,9 @@ class Backbone:
 
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        state = get_peft_model_state_dict(self._adapters, adapter_name=role)
+        state = get_peft_model_state_dict(
+            self._adapters, adapter_name=role, save_embedding_layers=False
+        )
         tensors = {k: v.detach().to("cpu", dtype or v.dtype).contiguous() for k, v in state.items()}
         save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
         (folder / WEIGHTS).chmod(0o644)  # safetensors writes 0600

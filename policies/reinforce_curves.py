@@ -1,0 +1,64 @@
+"""The curves of a training run as one picture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+COLUMNS = 3
+
+
+def plot_curves(rows: Sequence[Mapping[str, float]], path: Path, title: str) -> None:
+    """A picture with a panel for the total, each reward term, and the signs of health."""
+    from matplotlib.figure import Figure
+
+    terms = dict.fromkeys(n for row in rows for n in row if n.startswith("rewards/"))
+    panels = {"reward": ["reward"]} | {name.removeprefix("rewards/"): [name] for name in terms}
+    panels |= {
+        "KL to the reference": ["kl_k1", "kl_k3"],
+        "actions": ["share_insert", "share_replace", "share_keep"],
+        "new sentences, tokens": ["sentence_tokens"],
+        "distinct sentences": ["distinct_sentences"],
+        "entropy of the position": ["position_entropy"],
+    }
+    known = {name for row in rows for name in row}
+    panels = {name: keys for name, keys in panels.items() if known.intersection(keys)}
+    lines = math.ceil(len(panels) / COLUMNS) or 1
+    height = 2.6 * lines + 0.8
+    figure = Figure(figsize=(4 * COLUMNS, height))
+    # By hand: matplotlib's own layouts take several times as long as the drawing.
+    figure.subplots_adjust(0.06, 0.6 / height, 0.98, 1 - 0.8 / height, wspace=0.25, hspace=0.45)
+    figure.suptitle(title)
+    figure.supxlabel("step")
+    for number, (name, keys) in enumerate(panels.items(), 1):
+        axes = figure.add_subplot(lines, COLUMNS, number, title=name)
+        for key in (key for key in keys if key in known):
+            label = key.removeprefix("share_")
+            _curve(axes, rows, key, label=label, smooth=True)
+            _curve(axes, rows, f"dev/{key}", label=f"{label}, dev", marker="o", markersize=3)
+        if len(keys) > 1 or f"dev/{keys[0]}" in known:
+            axes.legend(fontsize="x-small")
+    figure.savefig(path, dpi=100)
+
+
+def _curve(
+    axes: Any, rows: Sequence[Mapping[str, float]], key: str, smooth: bool = False, **style: Any
+) -> None:
+    """One figure over the steps; where it is noisy, faint, with its moving mean on top."""
+    steps = [row["step"] for row in rows if key in row]
+    values = [row[key] for row in rows if key in row]
+    if not values:
+        return
+    if smooth and len(values) >= 20:
+        (faint,) = axes.plot(steps, values, lw=0.5, alpha=0.35)
+        window = max(5, len(values) // 20)
+        values = [math.fsum(w) / len(w) for w in _windows(values, window)]
+        style["color"] = faint.get_color()
+    axes.plot(steps, values, lw=1.4, **style)
+
+
+def _windows(values: Sequence[float], length: int) -> list[Sequence[float]]:
+    """For each value, itself and those before it, `length` at the most."""
+    return [values[max(0, end - length) : end] for end in range(1, len(values) + 1)]

@@ -1,0 +1,388 @@
+"""Train PARTNER's edit policy: where to edit a reply, and what to say there.
+
+Two stages (arXiv 2101.07714). The warm start learns by supervision, from empathic responses whose
+empathic sentence was taken out; `warm_steps 0` leaves it out and goes on from `from_policy`. Then
+reinforcement learning: every exchange is rewritten several times, every rewrite is scored, and
+what scored better than its fellows becomes likelier.
+
+    python train.py                                         # a quick run on the bundled sample
+    accelerate launch train.py partner --config configs/partner.yaml
+    python train.py partner --rewards '{empathy_change: 1, my_rewards.py:shorter: 0.1}'
+
+The policy is written to OUTPUT/policy: `rewriting rewrite --policy OUTPUT/policy` uses it,
+`evaluate.py rewrites --systems original,OUTPUT/policy` measures it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recipes.cards import command, write_card
+from rewriting.errors import UserError
+from rewriting.exchange import Exchange
+
+if TYPE_CHECKING:
+    from policies.edit_policy import EditAgent
+    from rewriting.data import Split
+
+logger = logging.getLogger(__name__)
+REWARDS = (
+    "{empathy_change: 1.0, fluency: 5.0, coherence: 0.5, mutual_information: 2.0, "
+    "repetition: 1.0, edit_size: 0, specificity: 0}"
+)
+
+
+@dataclass
+class Config:
+    """Settings of `train.py partner`. The defaults are the quick run on the bundled sample."""
+
+    output: str = field(
+        default="runs/partner",
+        metadata={"help": "Folder for policy, checkpoints, log, curves. Same folder: go on."},
+    )
+    data: str = field(
+        default="sample",
+        metadata={"help": "Labelled exchanges, sources separated by commas."},
+    )
+    from_policy: str = field(
+        default="partner-start",
+        metadata={
+            "help": "Policy to start from: partner-start (shipped), a folder; '': a new one."
+        },
+    )
+    model: str = field(
+        default="smollm2-135m",
+        metadata={"help": "Causal model of a new policy: a short name, folder or hub id."},
+    )
+    identifier: str = field(
+        default="epitome", metadata={"help": "Who measures empathy: epitome, or a folder."}
+    )
+    rewards: str = field(
+        default=REWARDS,
+        metadata={"help": "Name → weight, as YAML. Weight 0: logged only. path.py:function too."},
+    )
+    rank: int = field(default=16, metadata={"help": "Of LoRA in a new policy; 0: the whole model."})
+    alpha: int = field(default=32, metadata={"help": "LoRA's scale is alpha / rank."})
+    targets: str = field(
+        default="", metadata={"help": "Layers with LoRA, by commas; '': those of the attention."}
+    )
+    span_length: int = field(default=4, metadata={"help": "Sentences that are seen at once."})
+    max_edits: int = field(default=1, metadata={"help": "Edits of a span at the most."})
+    max_prompt_tokens: int = field(default=256, metadata={"help": "Longer posts are cut."})
+    max_new_tokens: int = field(default=32, metadata={"help": "Of a new sentence at the most."})
+
+    warm_steps: int = field(default=0, metadata={"help": "Steps of the warm start; 0: none."})
+    warm_batch_size: int = field(default=16, metadata={"help": "Its rows of a step."})
+    warm_learning_rate: float = field(default=5e-4, metadata={"help": "Its rate at the peak."})
+    head_factor: float = field(
+        default=4.0, metadata={"help": "The position head learns so many times faster."}
+    )
+
+    steps: int = field(default=24, metadata={"help": "Steps of reinforcement learning; 0: none."})
+    batch_size: int = field(default=4, metadata={"help": "Exchanges of a step, all processes."})
+    num_samples: int = field(default=4, metadata={"help": "Rewrites of each exchange."})
+    max_empathy: int = field(
+        default=6, metadata={"help": "Train on responses with at most so much empathy (0 to 6)."}
+    )
+    estimator: str = field(
+        default="leave_one_out",
+        metadata={"help": "Advantages: leave_one_out, moving_average (the paper's) or ppo."},
+    )
+    inner_epochs: int = field(default=1, metadata={"help": "Of ppo: uses of each sample."})
+    clip: float = field(default=0.2, metadata={"help": "Of ppo: how far the ratio may go."})
+    normalise: bool = field(default=False, metadata={"help": "Divide advantages by their size."})
+    learning_rate: float = field(default=2e-4, metadata={"help": "At its peak."})
+    weight_decay: float = field(default=0.0, metadata={"help": "AdamW's decay of the weights."})
+    max_grad_norm: float = field(default=1.0, metadata={"help": "Gradients are clipped to it."})
+    kl_weight: float = field(
+        default=0.05, metadata={"help": "Price of the KL to the start, per nat; 0: none."}
+    )
+    kl_target: float = field(
+        default=0.0, metadata={"help": "KL of a rewrite to steer to, adapting the price; 0: fixed."}
+    )
+    entropy_weight: float = field(
+        default=0.01, metadata={"help": "Bonus for undecided positions, per nat."}
+    )
+    micro_batch_size: int = field(default=8, metadata={"help": "Rows in memory at once."})
+    dev_rows: int = field(default=32, metadata={"help": "Exchanges of a dev measurement; 0: none."})
+    eval_every: int = field(default=12, metadata={"help": "Steps between two of them."})
+    keep_best: bool = field(
+        default=False, metadata={"help": "Keep the weights with the best dev reward, not the last."}
+    )
+    save_every: int = field(default=10, metadata={"help": "Steps between two checkpoints."})
+    show_every: int = field(default=12, metadata={"help": "Steps between two looks at samples."})
+    report_to: str = field(
+        default="", metadata={"help": "Trackers, by commas: tensorboard, wandb, trackio; '': none."}
+    )
+    half: bool = field(default=True, metadata={"help": "Store the policy in float16."})
+    seed: int = field(default=0, metadata={"help": "Same seed, same policy."})
+
+
+def run(config: Config) -> dict[str, Any]:
+    """Build or load the policy, warm it up, reinforce it, save it; the figures."""
+    import torch
+
+    from policies.reinforce import train
+    from rewards.named import Models, build_rewards
+
+    accelerator = start_accelerator(config)
+    logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
+    splits = exchanges_of(config)
+    agent = start_agent(config)
+    # A policy that is the whole model cannot also be the frozen judge of fluency.
+    judge = agent.backbone if agent.settings.rank else config.model
+    models = Models(identifier=config.identifier, language_model=judge)
+    reward = build_rewards(config.rewards, models)
+    if config.warm_steps:
+        warm_up(config, agent, splits, accelerator)
+    output, settings = Path(config.output), plain(config)
+    figures: dict[str, Any] = {"rows": {name: len(rows) for name, rows in splits.items()}}
+    if config.steps:
+        agent.freeze_reference()
+        result = train(
+            agent,
+            reward,
+            [e for e in splits["train"] if (e.empathy or 0) <= config.max_empathy],
+            output=output,
+            accelerator=accelerator,
+            steps=config.steps,
+            batch_size=config.batch_size,
+            num_samples=config.num_samples,
+            estimator=config.estimator,
+            inner_epochs=config.inner_epochs,
+            clip=config.clip,
+            normalise=config.normalise,
+            kl=kl_penalty(config),
+            entropy_weight=config.entropy_weight,
+            span_length=config.span_length,
+            max_edits=config.max_edits,
+            learning_rate=config.learning_rate,
+            weight_decay=config.weight_decay,
+            rate_factors={"position_head": config.head_factor},
+            max_grad_norm=config.max_grad_norm,
+            micro_batch_size=config.micro_batch_size,
+            dev_exchanges=dev_exchanges(config, splits),
+            eval_every=config.eval_every,
+            keep_best=config.keep_best,
+            save_every=config.save_every,
+            show_every=config.show_every,
+            seed=config.seed,
+            settings=settings,
+            title="partner",
+        )
+        figures |= {"step": result.step, "first": result.rows[0], "last": result.rows[-1]}
+    accelerator.end_training()
+    if accelerator.is_main_process:
+        folder = output / "policy"
+        agent.save(folder, dtype=torch.float16 if config.half else None)
+        write_card(folder, config, figures, card(config, figures))
+    return figures
+
+
+def start_accelerator(config: Config) -> Any:
+    """The accelerator, with trackers where they were asked for."""
+    from accelerate import Accelerator
+
+    trackers = [name.strip() for name in config.report_to.split(",") if name.strip()]
+    try:
+        accelerator = Accelerator(log_with=trackers or None, project_dir=config.output)
+        if trackers:
+            accelerator.init_trackers("partner", config=plain(config))
+    except (ValueError, ImportError) as error:
+        raise UserError(f"report_to {config.report_to}: {error}") from error
+    return accelerator
+
+
+def plain(config: Config) -> dict[str, Any]:
+    """The settings that a run must share with the run it goes on from."""
+    return {k: v for k, v in asdict(config).items() if k not in ("output", "report_to")}
+
+
+def exchanges_of(config: Config) -> dict[Split, list[Exchange]]:
+    """The splits of the data. Levels and rationales are needed for the warm start alone."""
+    from recipes.sources import load_splits
+
+    splits = load_splits(config.data, seed=config.seed)
+    if config.warm_steps and not any(exchange.labels for exchange in splits["train"]):
+        raise UserError(
+            f"{config.data}: the warm start needs labelled exchanges. "
+            "`rewriting score` gives any file its levels and rationales."
+        )
+    return splits
+
+
+def start_agent(config: Config) -> EditAgent:
+    """The policy to train: from a folder, or a new one on a model by name."""
+    from policies.edit_policy import EditAgent
+    from policies.edit_settings import EditSettings
+    from policies.named import policy_folder
+    from rewriting.runtime.backbone import Backbone
+
+    changes: dict[str, Any] = {
+        "span_length": config.span_length,
+        "max_edits": config.max_edits,
+        "max_prompt_tokens": config.max_prompt_tokens,
+        "max_new_tokens": config.max_new_tokens,
+        "temperature": 1.0,
+        "top_p": 1.0,
+    }
+    if config.from_policy:
+        return EditAgent.load(policy_folder(config.from_policy), trainable=True, **changes)
+    if not config.warm_steps:
+        raise UserError(
+            "a new policy (from_policy '') needs a warm start: set warm_steps, say 600."
+        )
+    targets = tuple(name.strip() for name in config.targets.split(",") if name.strip())
+    settings = EditSettings(rank=config.rank, alpha=config.alpha, targets=targets, **changes)
+    return EditAgent(Backbone.load(config.model), settings, seed=config.seed)
+
+
+def warm_up(
+    config: Config, agent: EditAgent, splits: dict[Split, list[Exchange]], accelerator: Any
+) -> None:
+    """Train both heads by supervision, and keep the policy that this gives beside the run's."""
+    import torch
+
+    from policies.warm_start import build, supervised_loss
+    from rewriting.runtime.supervised import train
+
+    rows = {
+        name: build(splits[name], span_length=config.span_length, seed=config.seed)
+        for name in ("train", "dev")
+    }
+    if accelerator.is_main_process:
+        show_supervision(rows["train"])
+    folder = Path(config.output) / "warm_start"
+    best = train(
+        agent.module,
+        lambda batch: supervised_loss(agent, batch),
+        rows["train"],
+        rows["dev"][:200],
+        output=folder,
+        accelerator=accelerator,
+        steps=config.warm_steps,
+        batch_size=config.warm_batch_size,
+        micro_batch_size=config.micro_batch_size,
+        learning_rate=config.warm_learning_rate,
+        rate_factors={"position_head": config.head_factor},
+        eval_every=max(1, config.warm_steps // 6),
+        save_every=max(1, min(50, config.warm_steps // 6)),
+        seed=config.seed,
+        settings=warm_settings(config),
+        size=lambda row: row.size,
+        title="warm start",
+    )
+    if accelerator.is_main_process:
+        agent.save(folder / "policy", dtype=torch.float16 if config.half else None)
+        figures = {"step": best.step, "dev_loss": best.dev_loss}
+        write_card(folder / "policy", config, figures, warm_card(config, figures))
+
+
+def warm_settings(config: Config) -> dict[str, Any]:
+    """What the warm start depends on: later choices about the rewards do not undo it."""
+    names = (
+        "data from_policy model rank alpha targets span_length max_prompt_tokens max_new_tokens "
+        "warm_steps warm_batch_size warm_learning_rate head_factor seed"
+    )
+    return {name: getattr(config, name) for name in names.split()}
+
+
+def show_supervision(rows: Sequence[Any]) -> None:
+    """Counts per kind of supervision, and a few examples."""
+    from policies.warm_start import examples, summary
+    from recipes.tables import print_table
+
+    counts = [
+        [kind, *(f"{number:.0f}" for number in n.values())] for kind, n in summary(rows).items()
+    ]
+    print_table("warm start", ["kind", "rows", "different", "% of all", "words"], counts)
+    shown = [
+        [f"{row['operation']} {row['position'] or ''}", " / ".join(row["span"]), row["sentence"]]
+        for row in examples(rows, 4)
+    ]
+    cut = [[cell if len(cell) < 90 else cell[:89] + "…" for cell in row] for row in shown]
+    print_table("examples", ["edit", "what is there", "what to say"], cut)
+
+
+def kl_penalty(config: Config) -> Any:
+    """The price of leaving the start, or None."""
+    from rewards.kl import AdaptiveController, FixedController, KLPenalty
+
+    if not config.kl_weight:
+        return None
+    if config.kl_target:
+        return KLPenalty(AdaptiveController(config.kl_weight, target=config.kl_target))
+    return KLPenalty(FixedController(config.kl_weight))
+
+
+def dev_exchanges(config: Config, splits: dict[Split, list[Exchange]]) -> list[Exchange]:
+    from recipes.sources import drawn
+
+    return drawn(splits["dev"], config.dev_rows, config.seed) if config.dev_rows else []
+
+
+def card(config: Config, figures: dict[str, Any]) -> str:
+    lines = ""
+    if "last" in figures:
+        names = [n for n in figures["first"] if n.startswith("dev/")]
+        rows = [
+            f"| {n.removeprefix('dev/')} | {figures['first'][n]:.3f} | {figures['last'][n]:.3f} |"
+            for n in names
+            if n in figures["last"]
+        ]
+        lines = "\n".join(["| on dev | before | after |", "|---|---:|---:|", *rows])
+    return CARD.format(
+        model=config.model,
+        data=config.data,
+        train=figures["rows"]["train"],
+        rewards=config.rewards,
+        estimator=config.estimator,
+        steps=config.steps,
+        batch=config.batch_size,
+        samples=config.num_samples,
+        start=config.from_policy or f"{config.warm_steps} steps of warm start",
+        command=command("partner", config),
+        results=lines,
+    )
+
+
+CARD = """# partner: an agent that rewrites a reply sentence by sentence
+
+PARTNER (arXiv 2101.07714) on `{model}`: a position head says where to insert or replace a sentence,
+or that nothing is to be changed; the language model says the sentence.
+
+- Data: {data}, the train part of it ({train} exchanges), split by seeker.
+- Start: {start}. Then {steps} steps of reinforcement learning ({estimator}), {batch} exchanges a
+  step, {samples} rewrites of each.
+- Rewards: `{rewards}`
+- Command: `{command}`
+
+## Results
+{results}
+
+## Limits
+Trained on English peer support, with a reward that reads mostly the surface: it may be kind in the
+wrong place. What it writes has to be read by a person before anybody in distress sees it. Not
+validated for clinical use.
+"""
+
+
+def warm_card(config: Config, figures: dict[str, Any]) -> str:
+    return WARM_CARD.format(
+        model=config.model, data=config.data, command=command("partner", config), **figures
+    )
+
+
+WARM_CARD = """# partner-start: an edit policy after its warm start
+
+On `{model}`, trained by supervision alone on {data}: a sentence that carries empathy was taken out
+of a response, or a weak one put in its place, and the policy learnt where and what to say. Best dev
+loss {dev_loss:.3f}, after {step} steps. Where reinforcement learning starts from.
+
+- Command: `{command}`
+- Limits: it writes what peers write, good or bad; it was not trained to be empathic, only to edit.
+"""
