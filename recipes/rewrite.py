@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rewriting import Exchange, Rewrite, UserError
 from rewriting.data.survey import bad_file, survey
 
+if TYPE_CHECKING:
+    from policies.best_of import BestOf
+    from rewriting.loop import Policy
+
 CHUNK = 64  # rows between two writes: little is lost by a stop, and rows can be sorted by length
+DEFAULT_REWARDS = "{empathy_change: 1, fluency: 10, coherence: 1, specificity: 1, repetition: 1}"
+"""How candidates are ranked unless --rewards says so: more empathy, as long as it reads well,
+belongs to the reply and to this seeker post, and does not go round in circles."""
 EPILOG = (
     "Examples:  rewriting rewrite --input sample:test --output out.jsonl  ·  "
     "rewriting rewrite --input replies.csv --output out.jsonl --policy generic --seed 7  ·  "
+    "rewriting rewrite --input replies.csv --output out.jsonl --num-candidates 4  ·  "
     'rewriting rewrite --seeker "I failed again." --response "Study harder."'
 )
 
@@ -28,7 +38,20 @@ def rewrite(
     output: Annotated[Path | None, typer.Option(help="Where the .jsonl lines go.")] = None,
     seeker: Annotated[str | None, typer.Option(help="One seeker post, instead of --input.")] = None,
     response: Annotated[str | None, typer.Option(help="The response to it.")] = None,
-    policy: Annotated[str, typer.Option(help="Who rewrites: prompted or generic.")] = "prompted",
+    policy: Annotated[
+        str, typer.Option(help="Who rewrites: a name, or a folder with a policy.")
+    ] = ("prompted"),
+    num_candidates: Annotated[
+        int, typer.Option(min=1, help="Sample so many rewrites of each row, write the best one.")
+    ] = 1,
+    rewards: Annotated[
+        str | None,
+        typer.Option(
+            help="What ranks them and is written with them, as YAML: "
+            f"'{DEFAULT_REWARDS}' unless given.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same rewrites.")] = 0,
     limit: Annotated[int | None, typer.Option(min=1, help="Take the first so many rows.")] = None,
     skip_bad_rows: Annotated[
@@ -44,31 +67,63 @@ def rewrite(
 
     A file is rewritten row by row into OUTPUT. Stopped, the same command goes on where it was.
     """
+    who = Rewriter(policy, num_candidates, rewards)
     single = seeker is not None or response is not None
     if single:
         if input is not None or output is not None:
             raise UserError("give either --seeker and --response, or --input and --output.")
-        rewrite_one(seeker, response, policy, seed, as_json)
+        rewrite_one(seeker, response, who, seed, as_json)
     elif input is None or output is None:
         raise UserError("give --input and --output, or --seeker and --response.")
     else:
         if output.suffix != ".jsonl":
             raise UserError(f"{output}: the output is a .jsonl file.")
-        rewrite_file(input, output, policy, seed, limit, skip_bad_rows, overwrite, show)
+        rewrite_file(input, output, who, seed, limit, skip_bad_rows, overwrite, show)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriter:
+    """Who rewrites, by name, how many candidates of each row there are, and what ranks them."""
+
+    policy: str
+    num_candidates: int = 1
+    rewards: str | None = None
+
+    def load(self) -> Policy | BestOf:
+        """The policy; with candidates or rewards, the best of its samples and their rewards."""
+        from policies.named import load_policy
+
+        if self.num_candidates == 1 and self.rewards is None:
+            return load_policy(self.policy)
+        from policies.best_of import BestOf
+        from rewards.named import Models, build_rewards
+
+        scorer = build_rewards(self.rewards or DEFAULT_REWARDS, Models())
+        return BestOf(load_policy(self.policy), scorer, self.num_candidates)
+
+
+def output_rows(
+    policy: Policy | BestOf, exchanges: Sequence[Exchange], seed: int
+) -> list[dict[str, Any]]:
+    """A line for each exchange; with its rewards where a BestOf has scored them."""
+    from policies.best_of import BestOf
+
+    if isinstance(policy, BestOf):
+        best = policy.best(exchanges, seed=seed)
+        return [output_row(one.rewrite, policy.name, seed, one.rewards) for one in best]
+    rewrites = policy.rewrite(exchanges, seed=seed)
+    return [output_row(rewritten, policy.name, seed) for rewritten in rewrites]
 
 
 def rewrite_one(
-    seeker: str | None, response: str | None, policy_name: str, seed: int, as_json: bool
+    seeker: str | None, response: str | None, who: Rewriter, seed: int, as_json: bool
 ) -> None:
     """Rewrite one response and show it."""
     if not seeker or not seeker.strip() or not response or not response.strip():
         raise UserError("--seeker and --response each need a text.")
-    from policies.named import load_policy
     from rewriting.show import before_and_after
 
-    policy = load_policy(policy_name)
-    (rewritten,) = policy.rewrite([Exchange(seeker, response)], seed=seed)
-    row = output_row(rewritten, policy.name, seed)
+    (row,) = output_rows(who.load(), [Exchange(seeker, response)], seed)
     if as_json:
         print(json.dumps(row, ensure_ascii=False))
     else:
@@ -80,7 +135,7 @@ def rewrite_one(
 def rewrite_file(
     source: str,
     output: Path,
-    policy_name: str,
+    who: Rewriter,
     seed: int,
     limit: int | None,
     skip_bad_rows: bool,
@@ -88,21 +143,18 @@ def rewrite_file(
     show: int,
 ) -> None:
     """Rewrite every exchange of a source into a file of lines, resumably."""
-    from policies.named import load_policy
     from rewriting.runtime.jobs import LineJob
     from rewriting.runtime.progress import progress_bar
 
     rows = survey(source, limit=limit, skip_bad_rows=skip_bad_rows, set_aside=bad_file(output))
-    settings = {"input": source, "limit": limit, "policy": policy_name, "seed": seed}
-    settings["digest"] = rows.digest
-    with LineJob(output, settings, chunk=CHUNK, overwrite=overwrite) as job:
-        policy = load_policy(policy_name)
+    settings = {"input": source, "limit": limit, "seed": seed, "digest": rows.digest}
+    with LineJob(output, settings | asdict(who), chunk=CHUNK, overwrite=overwrite) as job:
+        policy = who.load()
         left = islice(rows.exchanges(), job.rows_done, None)
         title = f"rewriting with {policy.name}"
         with progress_bar(title, rows.num_rows, job.rows_done) as advance:
             while chunk := list(islice(left, CHUNK)):
-                rewrites = policy.rewrite(chunk, seed=seed)
-                job.write(output_row(rewritten, policy.name, seed) for rewritten in rewrites)
+                job.write(output_rows(policy, chunk, seed))
                 advance(len(chunk))
     show_some(output, rows.num_rows, show)
     print(f"{rows.num_rows:,} rewrites by {policy.name} in {output}")
@@ -122,7 +174,12 @@ def show_some(output: Path, num_rows: int, count: int) -> None:
             Console().print(before_and_after(json.loads(line)))
 
 
-def output_row(rewritten: Rewrite, policy_name: str, seed: int) -> dict[str, Any]:
+def output_row(
+    rewritten: Rewrite,
+    policy_name: str,
+    seed: int,
+    rewards: Mapping[str, float | None] | None = None,
+) -> dict[str, Any]:
     """One line of the output; docs/rewriting.md explains its fields."""
     exchange = rewritten.exchange
     return {
@@ -131,7 +188,7 @@ def output_row(rewritten: Rewrite, policy_name: str, seed: int) -> dict[str, Any
         "response_post": exchange.response_post,
         "rewritten_response": rewritten.rewritten_response,
         "edits": [edit.row() for edit in rewritten.edits],
-        "rewards": {},
+        "rewards": dict(rewards or {}),
         "safety": {"verdict": "unchecked", "reasons": []},
         "policy": policy_name,
         "seed": seed,

@@ -39,8 +39,16 @@ def before_and_after(row: Mapping[str, Any]) -> RenderableType:
     table.add_row("seeker", Text(row["seeker_post"], style="dim"))
     table.add_row("before", Text(row["response_post"]))
     table.add_row("after", _highlighted(row["response_post"], row["rewritten_response"]))
+    if row["rewards"]:
+        table.add_row("rewards", Text(reward_line(row["rewards"]), style="dim"))
     title = f"{row['policy']} · {row['id']}" if row["id"] else row["policy"]
     return Panel(table, title=Text(title), title_align="left", border_style="dim")
+
+
+def reward_line(rewards: Mapping[str, float | None]) -> str:
+    """The value of every reward term in one line."""
+    values = ("–" if value is None else f"{value:.3g}" for value in rewards.values())
+    return " · ".join(f"{name} {value}" for name, value in zip(rewards, values, strict=True))
 
 
 def _highlighted(before: str, after: str) -> Text:

@@ -1,0 +1,100 @@
+"""`rewriting rewrite --num-candidates --rewards`: the best sample, and why it is the best."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from policies.named import POLICIES
+from recipes.cli import main
+from rewriting import Exchange, Rewrite
+
+SHORTER = (
+    "def shorter(completions, response_post, **_):\n    return [-len(c) for c in completions]\n"
+)
+
+
+class Dice:
+    """Adds a word whose length the seed decides."""
+
+    name = "dice"
+
+    def rewrite(self, exchanges: Sequence[Exchange], *, seed: int) -> list[Rewrite]:
+        return [Rewrite(one, one.response_post + " " + "o" * (1 + seed % 7)) for one in exchanges]
+
+
+@pytest.fixture(autouse=True)
+def dice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(POLICIES, "dice", Dice)
+    monkeypatch.chdir(tmp_path)
+    Path("own.py").write_text(SHORTER)
+    rows = [{"id": str(i), "seeker_post": "I failed.", "response_post": "Try."} for i in range(3)]
+    Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        main(["rewrite", *arguments])
+    assert isinstance(stop.value.code, int)
+    return stop.value.code
+
+
+FILES = ("--input", "in.jsonl", "--output", "out.jsonl", "--policy", "dice", "--show", "1")
+
+
+def test_the_best_candidate_is_written_with_its_rewards(capsys: pytest.CaptureFixture[str]) -> None:
+    rewards = "{own.py:shorter: 1, repetition: 0}"
+    assert run(*FILES, "--seed", "6", "--num-candidates", "40", "--rewards", rewards) == 0
+    rows = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    assert [row["id"] for row in rows] == ["0", "1", "2"]
+    for row in rows:
+        assert row["rewritten_response"] == "Try. o"
+        assert row["rewards"] == {"shorter": -6.0, "repetition": 0.0}
+        assert row["seed"] == 6
+    assert "shorter -6" in capsys.readouterr().out
+
+
+def test_one_candidate_is_the_policys_own() -> None:
+    assert run(*FILES, "--seed", "6", "--rewards", "{own.py:shorter: 1}") == 0
+    row = json.loads(Path("out.jsonl").read_text().splitlines()[0])
+    assert (row["rewritten_response"], row["rewards"]) == ("Try. ooooooo", {"shorter": -12.0})
+    assert run(*FILES, "--seed", "6", "--overwrite") == 0
+    row = json.loads(Path("out.jsonl").read_text().splitlines()[0])
+    assert (row["rewritten_response"], row["rewards"]) == ("Try. ooooooo", {})
+
+
+def test_a_single_text_has_candidates_too(capsys: pytest.CaptureFixture[str]) -> None:
+    texts = ("--seeker", "I failed.", "--response", "Try.", "--policy", "dice", "--json")
+    assert run(*texts, "--num-candidates", "40", "--rewards", "{own.py:shorter: 1}") == 0
+    assert json.loads(capsys.readouterr().out)["rewards"] == {"shorter": -6.0}
+
+
+def test_an_unfinished_run_with_other_candidates_is_not_mixed_in(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from recipes import rewrite
+
+    monkeypatch.setattr(rewrite, "CHUNK", 1)
+    monkeypatch.setattr(Dice, "calls", 0, raising=False)
+    original = Dice.rewrite
+
+    def failing(self: Dice, exchanges: Sequence[Exchange], *, seed: int) -> list[Rewrite]:
+        Dice.calls += 1  # type: ignore[attr-defined]
+        if Dice.calls > 2:  # type: ignore[attr-defined]
+            raise KeyboardInterrupt
+        return original(self, exchanges, seed=seed)
+
+    monkeypatch.setattr(Dice, "rewrite", failing)
+    with pytest.raises((SystemExit, KeyboardInterrupt)):
+        main(["rewrite", *FILES])
+    assert Path("out.jsonl.partial").exists()
+    capsys.readouterr()
+    assert run(*FILES, "--num-candidates", "2") == 1
+    assert "other settings (num_candidates)" in capsys.readouterr().err
+
+
+def test_an_unknown_reward_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*FILES, "--rewards", "{kindness: 1}") == 1
+    assert "there is no reward 'kindness'" in capsys.readouterr().err
+    assert not Path("out.jsonl.partial").exists()

@@ -1,0 +1,125 @@
+"""Figures worked out by hand, and intervals that cover what they should."""
+
+import numpy as np
+import pytest
+
+from rewriting.measures import (
+    MEASURES,
+    added_sentences,
+    bootstrap_interval,
+    distinct_interval,
+    distinct_n,
+    edit_rate,
+    initial_group,
+    mean,
+    most_repeated,
+    posts_served,
+    removed_sentences,
+    rows_by_initial,
+    shown,
+    shown_interval,
+)
+
+
+def test_distinct_counts_different_grams_among_all() -> None:
+    texts = [["so", "sorry", "so", "sorry"], ["so", "sad"]]
+    assert distinct_n(texts, 1) == 3 / 6
+    # so sorry, sorry so, so sorry | so sad
+    assert distinct_n(texts, 2) == 3 / 4
+    assert distinct_n([["one"]], 2) is None
+    assert distinct_n([], 1) is None
+
+
+def test_the_jackknife_of_distinct_by_hand() -> None:
+    texts = [["a", "b"], ["a", "c"], ["a", "d"]]
+    # Four of six; without any one text, three of four: no spread at all.
+    assert distinct_interval(texts, 1, [0, 1, 2]) == (4 / 6, 4 / 6)
+    # Two groups: without the first 2/2, without the second 3/4. Mean 7/8, spread 2/64.
+    low, high = distinct_interval(texts, 1, [0, 0, 1]) or (0, 0)
+    half = 1.96 * (0.5 * 2 / 64) ** 0.5
+    assert (low, high) == pytest.approx((4 / 6 - half, 4 / 6 + half))
+    assert distinct_interval(texts, 1, [0, 0, 0]) is None
+
+
+def test_edit_rate_is_the_distance_over_the_longer() -> None:
+    assert edit_rate(["try", "again", "later"], ["please", "try", "again"]) == 2 / 3
+    assert edit_rate(["same"], ["same"]) == 0
+    assert edit_rate([], ["new"]) == 1
+    assert edit_rate([], []) == 0
+
+
+def test_sentences_that_came_and_went() -> None:
+    before, after = "Try again. Rest first.", "I am sorry. Try again! I mean it. rest first"
+    assert added_sentences(before, after) == ["I am sorry.", "Try again!", "I mean it."]
+    assert removed_sentences(before, after) == ["Try again."]
+    assert added_sentences(before, before) == []
+
+
+def test_a_sentence_counts_once_per_seeker() -> None:
+    new = [["That's hard."], ["that's  HARD!", "Oh."], ["Oh.", "Oh."], []]
+    seekers = ["ann", "ann", "ben", "cem"]
+    assert posts_served(new, seekers) == [
+        [("That's hard.", 1)],
+        [("that's  HARD!", 1), ("Oh.", 2)],
+        [("Oh.", 2), ("Oh.", 2)],
+        [],
+    ]
+    assert most_repeated(new, seekers) == [("Oh.", 2)]
+
+
+def test_groups_of_originals() -> None:
+    assert [initial_group(level) for level in range(7)] == ["none", *["some"] * 3, *["high"] * 3]
+    assert rows_by_initial([5, 0, 2, 0]) == {"none": [1, 3], "some": [2], "high": [0]}
+
+
+def test_means_leave_out_what_is_not_known() -> None:
+    assert mean([1.0, None, 2.0]) == 1.5
+    assert mean([None]) is None
+
+
+def test_whole_groups_are_drawn() -> None:
+    values: list[float | None] = [0.0] * 50 + [1.0] * 50
+    rows = bootstrap_interval(values, range(100))
+    assert rows is not None
+    assert 0.35 < rows[0] < rows[1] < 0.65
+    # Two seekers with fifty replies each say as little as two numbers do.
+    assert bootstrap_interval(values, [0] * 50 + [1] * 50) == (0.0, 1.0)
+    assert bootstrap_interval(values, [0] * 100) is None
+    assert bootstrap_interval([None, 1.0, None], [0, 1, 2]) is None
+
+
+def test_the_same_seed_gives_the_same_interval() -> None:
+    values = [float(value) for value in np.random.default_rng(1).normal(size=30)]
+    assert bootstrap_interval(values, range(30)) == bootstrap_interval(values, range(30))
+    assert bootstrap_interval(values, range(30)) != bootstrap_interval(values, range(30), seed=1)
+
+
+@pytest.mark.parametrize("groups", [8, 40])
+def test_intervals_cover_the_truth(groups: int) -> None:
+    """Replies of a seeker share an effect of their own: rows drawn one by one would miss it."""
+    generator = np.random.default_rng(groups)
+    covered = 0
+    for number in range(600):
+        effects = np.repeat(generator.normal(size=groups), 3)
+        values = effects + generator.normal(scale=0.5, size=3 * groups)
+        of = [place // 3 for place in range(3 * groups)]
+        low, high = bootstrap_interval(list(values), of, seed=number, resamples=500) or (1, 1)
+        covered += low <= 0 <= high
+    assert 0.93 <= covered / 600 <= 0.97
+
+
+def test_figures_as_tables_have_them() -> None:
+    assert shown("empathy_change", 1.5) == "+1.50"
+    assert shown("empathy_change", -0.001) == "0.00"
+    assert shown("perplexity", 12.345) == "12.3"
+    assert shown("coherence", None) == "–"
+    assert shown_interval("empathy_change", (-0.5, 1.0)) == "−0.50 … 1.00"
+    assert shown_interval("edit_rate", (0.0, 0.0)) == ""
+    assert shown_interval("edit_rate", None) == ""
+
+
+def test_every_measure_is_explained() -> None:
+    for measure in MEASURES.values():
+        assert measure.better in ("higher", "lower", "")
+        assert measure.title
+        assert measure.meaning
