@@ -1,8 +1,8 @@
 """Train the EPITOME identifier: how empathic is a response, and where does it show?
 
 A bi-encoder with seeker-aware attention, a level head and a rationale head per mechanism (arXiv
-2009.08441). The best step by dev macro-F1 is kept, then probabilities are calibrated, and decision
-offsets and rationale thresholds fitted, all on dev.
+2009.08441). The best step by dev is kept; then weak against strong is fitted on the rationales of
+train and dev, and probabilities, decisions and rationale thresholds on dev.
 
     accelerate launch train.py identifier --data data/epitome --output runs/identifier
     accelerate launch train.py identifier --data data/epitome --arrangement independent --rank 0
@@ -11,7 +11,7 @@ offsets and rationale thresholds fitted, all on dev.
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +65,7 @@ class Config:
     level_weight: float = field(default=1.0, metadata={"help": "λ_EI of the paper."})
     rationale_weight: float = field(default=0.5, metadata={"help": "λ_RE of the paper."})
     class_power: float = field(
-        default=0.5, metadata={"help": "Rare levels weigh frequency^-power; 0: no weighting."}
+        default=0.5, metadata={"help": "None and some weigh frequency^-power; 0: no weighting."}
     )
     epochs: int = field(default=5, metadata={"help": "Passes over the training rows."})
     batch_size: int = field(default=16, metadata={"help": "Pairs of a step, all processes."})
@@ -96,6 +96,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.identifiers.calibration import calibrate
     from rewards.identifiers.epitome import Architecture, EpitomeIdentifier
     from rewards.identifiers.evaluation import evaluate
+    from rewards.identifiers.strength import fit_strength
 
     accelerator = Accelerator()
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
@@ -118,6 +119,9 @@ def run(config: Config) -> dict[str, Any]:
     if not accelerator.is_main_process:
         return {}
     folder = Path(config.output) / "model"
+    extra = extra_exchanges(config.extra_data)
+    own = splits["train"][: len(splits["train"]) - len(extra)]
+    fit_strength(identifier, [*own, *splits["dev"]], extra)
     calibrate(identifier, splits["dev"]).save(folder)
     loaded = EpitomeIdentifier.load(folder)  # what is measured is what is on the disk
     figures: dict[str, Any] = {"step": step, "rows": {k: len(v) for k, v in splits.items()}}
@@ -147,15 +151,14 @@ def fit(
     accelerator: Any,
 ) -> int:
     """Train the networks, and leave them as they were at the best step; its number."""
-    from rewards.identifiers.epitome_training import IdentifierLoss, class_weights, make_examples
-    from rewards.identifiers.evaluation import evaluate
+    from rewards.identifiers.epitome_training import IdentifierLoss, gate_weights, make_examples
     from rewriting.runtime.supervised import train
 
     lengths = (config.train_seeker_tokens, config.train_response_tokens)
     examples = make_examples(splits["train"], identifier.tokenizer, *lengths)
     loss = IdentifierLoss(
         identifier,
-        class_weights(examples, config.class_power),
+        gate_weights(examples, config.class_power),
         level_weight=config.level_weight,
         rationale_weight=config.rationale_weight,
         hidden_share=config.hidden_share,
@@ -180,10 +183,25 @@ def fit(
         size=lambda example: len(example.response_ids),
         rate_factors={"heads.": config.head_factor},
         average=config.average,
-        dev_score=lambda: -mean_of(evaluate(identifier, splits["dev"]), "macro_f1"),
+        dev_score=lambda: dev_score(identifier, splits["dev"]),
         title="identifier",
     )
     return best.step
+
+
+def dev_score(identifier: EpitomeIdentifier, exchanges: list[Exchange]) -> float:
+    """What the best step is chosen by, lower is better: minus the F1 of some against none and of
+    the rationales. Weak or strong is not known yet; it is fitted when the networks are."""
+    from rewards.identifiers.evaluation import evaluate
+
+    figures = evaluate(identifier, [at_least_weak(exchange) for exchange in exchanges])
+    return -(mean_of(figures, "macro_f1") + mean_of(figures, "token_f1")) / 2
+
+
+def at_least_weak(exchange: Exchange) -> Exchange:
+    """The exchange with every level above none called weak."""
+    labels = {m: replace(v, level=min(v.level, 1)) for m, v in exchange.labels.items()}
+    return replace(exchange, labels=labels)
 
 
 def adapt(config: Config, networks: Any, tokenizer: Any, accelerator: Any) -> None:
@@ -277,8 +295,10 @@ EPITOME's bi-encoder with seeker-aware attention (arXiv 2009.08441) on `{encoder
 - Data: {data}, split by seeker (`rewriting.data.split_of`), duplicates dropped; for training alone
   also: {extra}. {train} pairs to train on, {dev} for dev, {test} for test, which took no part in
   training or in any choice.
-- Kept: the step with the best dev macro-F1, {step}. Calibration, decision offsets and rationale
-  thresholds were fitted on dev.
+- Kept: the best step on dev by the F1 of some against none and of the rationales, {step}. Weak or
+  strong is a linear rule on the rationale, fitted on train and dev (with the further rows where they
+  helped in cross-validation); the gate and the rationale thresholds were calibrated on dev. So the
+  dev figures below flatter; test is what counts.
 - Command: `{command}`
 
 ## Results

@@ -60,9 +60,12 @@ class MutualInformation:
     ) -> list[float]:
         rewritten = [text.strip() for text in texts(completions)]
         posts = [post.strip() for post in seeker_post]
-        forward = self._log_probs(forward_prefixes(posts), rewritten, self.forward_role)
-        backward = self._log_probs(backward_prefixes(rewritten), posts, self.backward_role)
-        weight = self.forward_weight
+        # A half without weight is not computed.
+        weight, forward, backward = self.forward_weight, [0.0] * len(posts), [0.0] * len(posts)
+        if weight:
+            forward = self._log_probs(forward_prefixes(posts), rewritten, self.forward_role)
+        if weight < 1:
+            backward = self._log_probs(backward_prefixes(rewritten), posts, self.backward_role)
         return [
             weight * there + (1 - weight) * back
             for there, back in zip(forward, backward, strict=True)

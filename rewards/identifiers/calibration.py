@@ -1,8 +1,8 @@
 """Fit, on held-out rows only, what stands between logits and answers.
 
-Three separate things, each a few numbers per mechanism: temperature and bias (honest probabilities,
-by likelihood), decision offsets (macro-F1 of the levels), and the rationale threshold (token-F1
-plus IOU-F1).
+Three separate things, each a number or two per mechanism: scale and bias of the gate (honest
+probabilities, by likelihood), the bar the gate must reach (macro-F1 and accuracy of the levels),
+and the rationale threshold (token-F1 plus IOU-F1). Weak or strong is fitted in strength.py.
 """
 
 from collections.abc import Sequence
@@ -19,30 +19,38 @@ from rewards.identifiers.rationales import choose_words
 from rewriting.exchange import MECHANISMS, Exchange
 
 
-def fit_calibration(
-    logits: Tensor, gold: Tensor, *, with_bias: bool = True
-) -> tuple[float, Tensor]:
-    """Temperature and bias (L,) that minimise the cross-entropy of `logits` (N, L) on `gold`
-    (N,)."""
-    log_temperature = torch.zeros((), requires_grad=True)
-    bias = torch.zeros(logits.shape[1], requires_grad=with_bias)
-    optimizer = torch.optim.LBFGS(
-        [log_temperature, *([bias] if with_bias else [])],
-        max_iter=200,
-        line_search_fn="strong_wolfe",
-    )
+def fit_scale(logits: Tensor, some: Tensor) -> tuple[float, float]:
+    """Scale and bias that minimise the cross-entropy of gate logits (N,) on `some` (N,), 0 or 1."""
+    log_scale = torch.zeros((), requires_grad=True)
+    bias = torch.zeros((), requires_grad=True)
+    optimizer = torch.optim.LBFGS([log_scale, bias], max_iter=200, line_search_fn="strong_wolfe")
 
     def closure() -> Tensor:
         optimizer.zero_grad()
-        scaled = logits / log_temperature.exp() + bias
+        scaled = logits * log_scale.exp() + bias
         # Few or separable rows would drive both to infinity.
-        pull = bias.square().sum() + log_temperature.square()
-        loss = torch.nn.functional.cross_entropy(scaled, gold) + 1e-4 * pull
+        pull = bias.square() + log_scale.square()
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(scaled, some) + 1e-4 * pull
         loss.backward()
         return loss
 
     optimizer.step(closure)
-    return log_temperature.exp().item(), (bias - bias[0]).detach()
+    return log_scale.exp().item(), bias.item()
+
+
+def fit_gate_bar(logits: np.ndarray, strong: np.ndarray, gold: np.ndarray) -> float:
+    """The bar on the calibrated gate logits with the best macro-F1 + accuracy of the levels.
+
+    strong: which rows would be called strong. The score is smoothed over neighbouring bars: with
+    few rows of a level the single best bar is luck, a broad hill is not.
+    """
+    bars = np.arange(-1.5, 1.51, 0.1)
+    scores = []
+    for bar in bars:
+        called, levels = ((logits > bar) * (1 + strong)).tolist(), gold.tolist()
+        scores.append(metrics.macro_f1(levels, called) + metrics.accuracy(levels, called))
+    smooth = np.convolve(np.pad(scores, 3, mode="edge"), np.ones(7) / 7, mode="valid")
+    return float(bars[smooth.argmax()])
 
 
 def fit_decision_offsets(
@@ -104,7 +112,7 @@ def fit_rationale_threshold(
 def calibrate(identifier: EpitomeIdentifier, exchanges: Sequence[Exchange]) -> EpitomeIdentifier:
     """Fit everything on labelled exchanges that took no part in training; the identifier with it.
 
-    Expects an identifier that is not calibrated yet: its log-probabilities are its logits.
+    Expects an identifier whose gate is not calibrated yet, and whose strength is fitted.
     """
     pairs = [(exchange.seeker_post, exchange.response_post) for exchange in exchanges]
     gaps = dict(zip(MECHANISMS, identifier.architecture.longest_gap, strict=True))
@@ -115,12 +123,12 @@ def calibrate(identifier: EpitomeIdentifier, exchanges: Sequence[Exchange]) -> E
             labels = [exchange.labels[mechanism] for exchange in exchanges]
             found = [rows[row][m] for row in range(len(exchanges))]
             levels_N = torch.tensor([label.level for label in labels])
-            probabilities_NL = torch.tensor([answer.probabilities for answer in found])
-            logits_NL = probabilities_NL.clamp(min=1e-12).log()
-            temperature, bias_L = fit_calibration(logits_NL, levels_N)
-            log_probabilities = (logits_NL / temperature + bias_L).log_softmax(-1).numpy()
-            offsets, _ = fit_decision_offsets(log_probabilities, levels_N.numpy())
-            levels = (log_probabilities + offsets).argmax(1).tolist()
+            gate_N, strength_N = torch.tensor([answer.logits for answer in found]).T
+            scale, bias = fit_scale(gate_N, (levels_N > 0).float())
+            strong_N = (strength_N > network.strength_bar[m].item()).long()
+            gate_N = gate_N * scale + bias
+            bar = fit_gate_bar(gate_N.numpy(), strong_N.numpy(), levels_N.numpy())
+            levels = ((gate_N > bar) * (1 + strong_N)).tolist()
             threshold, gaps[mechanism], _ = fit_rationale_threshold(
                 [answer.word_values() for answer in found],
                 [
@@ -129,9 +137,9 @@ def calibrate(identifier: EpitomeIdentifier, exchanges: Sequence[Exchange]) -> E
                 ],
                 levels,
             )
-            network.temperature[m] = temperature
-            network.calibration_bias[m] = bias_L
-            network.decision_bias[m] = torch.from_numpy(offsets)
+            network.gate_scale[m] = scale
+            network.gate_bias[m] = bias
+            network.gate_bar[m] = bar
             network.rationale_threshold[m] = threshold
     longest_gap = (gaps[MECHANISMS[0]], gaps[MECHANISMS[1]], gaps[MECHANISMS[2]])
     architecture = replace(identifier.architecture, longest_gap=longest_gap)

@@ -173,8 +173,9 @@ class EpitomeIdentifier:
                 *padded([seeker.states_TD for seeker, _ in batch]),
                 *padded([response.states_TD for _, response in batch]),
             )
-            levels_BM = network.decide_levels(output.level_logits).tolist()
-            probabilities_BML = network.level_probabilities(output.level_logits).tolist()
+            levels_BM = network.decide_levels(output).tolist()
+            probabilities_BML = network.level_probabilities(output).tolist()
+            logits_BM2 = torch.stack(network.calibrated(output), dim=-1).tolist()
             marks_BMT = output.rationale_logits.sigmoid()
             for place, row in enumerate(rows):
                 response = batch[place][1]
@@ -186,6 +187,7 @@ class EpitomeIdentifier:
                             response.offsets,
                             levels_BM[place][m],
                             tuple(probabilities_BML[place][m]),
+                            tuple(logits_BM2[place][m]),
                             marks_BMT[place, m, : len(response.offsets)],
                             float(network.rationale_threshold[m]),
                         )
@@ -243,6 +245,7 @@ class Answer:
     offsets: list[tuple[int, int]]
     level: int
     probabilities: tuple[float, float, float]
+    logits: tuple[float, float]  # some against none, strong against weak
     marks_T: Tensor
     threshold: float
 

@@ -1,10 +1,11 @@
 """What the EPITOME identifier learns from: labelled pairs as tokens, and its loss.
 
-Loss: λ_EI · cross-entropy of the levels + λ_RE · cross-entropy of the rationale tokens (arXiv
-2009.08441, section 5), a mean over mechanisms. Added here: weights for the rare levels, and tokens
-hidden at random, because a few hundred rows of a rare level are otherwise learned by heart.
+Loss: λ_EI · cross-entropy of the gate + λ_RE · cross-entropy of the rationale tokens (arXiv
+2009.08441, section 5), a mean over mechanisms. The paper's first part is over three levels; here
+the strength is fitted afterwards (strength.py). Added: weights for the rarer side of the gate, and
+tokens hidden at random, because a few hundred rows are otherwise learned by heart.
 
-Dimensions: B pairs, T response tokens, M mechanisms, L levels.
+Dimensions: N examples, B pairs of a batch, T response tokens, M mechanisms.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.nn.utils.rnn import pad_sequence
 
 from rewards.identifiers.epitome import EpitomeIdentifier, tokenise
 from rewards.identifiers.rationales import align_all, label_tokens
-from rewriting.exchange import LEVELS, MECHANISMS, Exchange
+from rewriting.exchange import MECHANISMS, Exchange
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +56,15 @@ def make_examples(
     return examples
 
 
-def class_weights(examples: Sequence[Example], power: float) -> Tensor:
-    """Weights [M, L], proportional to frequency^-power, with mean 1 over the examples.
+def gate_weights(examples: Sequence[Example], power: float) -> Tensor:
+    """Weights [M, 2] of none and some, frequency^-power, with mean 1 over the examples.
 
-    Power 0 leaves the levels as they come; 1 makes every level weigh alike.
+    Power 0 leaves them as they come; 1 makes both sides weigh alike.
     """
-    levels_NM = torch.stack([example.levels_M for example in examples])
-    share_ML = torch.stack([(levels_NM == level).float().mean(0) for level in LEVELS], dim=1)
-    weights_ML = share_ML.clamp(min=1 / len(examples)) ** -power
-    return weights_ML / (weights_ML * share_ML).sum(1, keepdim=True)
+    some_NM = torch.stack([example.levels_M > 0 for example in examples]).float()
+    share_M2 = torch.stack([1 - some_NM.mean(0), some_NM.mean(0)], dim=1)
+    weights_M2 = share_M2.clamp(min=1 / len(examples)) ** -power
+    return weights_M2 / (weights_M2 * share_M2).sum(1, keepdim=True)
 
 
 class IdentifierLoss:
@@ -74,22 +76,22 @@ class IdentifierLoss:
     def __init__(
         self,
         identifier: EpitomeIdentifier,
-        weights_ML: Tensor,
+        weights_M2: Tensor,
         *,
         level_weight: float = 1.0,
         rationale_weight: float = 0.5,
         hidden_share: float = 0.0,
     ) -> None:
         self.identifier = identifier
-        self.weights_ML = weights_ML
+        self.weights_M2 = weights_M2
         self.level_weight = level_weight
         self.rationale_weight = rationale_weight
         self.hidden_share = hidden_share
 
     def __call__(self, examples: Sequence[Example]) -> tuple[Tensor, float]:
         device = next(self.identifier.networks.parameters()).device
-        seeker_ids, seeker_mask = _batch([e.seeker_ids for e in examples], device)
-        response_ids, response_mask = _batch([e.response_ids for e in examples], device)
+        seeker_ids, seeker_mask = batch([e.seeker_ids for e in examples], device)
+        response_ids, response_mask = batch([e.response_ids for e in examples], device)
         if self.hidden_share and self.identifier.networks.training:
             response_ids = self._hide(response_ids, response_mask)
         outputs = [
@@ -97,12 +99,12 @@ class IdentifierLoss:
             for network in self.identifier.networks
         ]
         losses_B = pair_losses(
-            torch.cat([output.level_logits for output in outputs], dim=1),
+            torch.cat([output.gate_logits for output in outputs], dim=1),
             torch.cat([output.rationale_logits for output in outputs], dim=1),
             response_mask,
             torch.stack([e.levels_M for e in examples]).to(device),
             pad_sequence([e.marks_MT.T for e in examples], batch_first=True).mT.to(device),
-            self.weights_ML.to(device),
+            self.weights_M2.to(device),
             self.level_weight,
             self.rationale_weight,
         )
@@ -120,28 +122,30 @@ class IdentifierLoss:
         return ids_BT.masked_fill(hidden_BT, blank)
 
 
-def _batch(ids: Sequence[Tensor], device: torch.device) -> tuple[Tensor, Tensor]:
+def batch(ids: Sequence[Tensor], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Rows of different lengths as one tensor, and its mask."""
     ones = [torch.ones_like(row) for row in ids]
     padded = pad_sequence(list(ids), batch_first=True), pad_sequence(ones, batch_first=True)
     return padded[0].to(device), padded[1].to(device)
 
 
 def pair_losses(
-    level_logits_BML: Tensor,
+    gate_logits_BM: Tensor,
     rationale_logits_BMT: Tensor,
     mask_BT: Tensor,
     levels_BM: Tensor,
     marks_BMT: Tensor,
-    weights_ML: Tensor,
+    weights_M2: Tensor,
     level_weight: float,
     rationale_weight: float,
 ) -> Tensor:
     """λ_EI · CE + λ_RE · CE of tokens, for each pair [B]; means over mechanisms and tokens."""
-    target_BML = nn.functional.one_hot(levels_BM, level_logits_BML.shape[-1])
-    chosen_BM = (weights_ML * target_BML * level_logits_BML.log_softmax(-1)).sum(-1)
-    token_BMT = nn.functional.binary_cross_entropy_with_logits(
+    some_BM = (levels_BM > 0).float()
+    gate_BM = binary_cross_entropy_with_logits(gate_logits_BM, some_BM, reduction="none")
+    gate_BM = gate_BM * torch.where(levels_BM > 0, weights_M2[:, 1], weights_M2[:, 0])
+    token_BMT = binary_cross_entropy_with_logits(
         rationale_logits_BMT, marks_BMT.float(), reduction="none"
     )
     mask_B1T = mask_BT[:, None, :]
     token_BM = (token_BMT * mask_B1T).sum(-1) / mask_B1T.sum(-1)
-    return -level_weight * chosen_BM.mean(1) + rationale_weight * token_BM.mean(1)
+    return level_weight * gate_BM.mean(1) + rationale_weight * token_BM.mean(1)

@@ -1,26 +1,30 @@
 """The bi-encoder: padding never counts, texts are encoded once, a folder gives the same back."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from rewards.identifiers.assessment import Assessment
 from rewards.identifiers.calibration import (
     calibrate,
-    fit_calibration,
     fit_decision_offsets,
+    fit_gate_bar,
     fit_rationale_threshold,
+    fit_scale,
 )
 from rewards.identifiers.epitome import Architecture, EpitomeIdentifier, batches
-from rewards.identifiers.epitome_model import SeekerAttention
+from rewards.identifiers.epitome_model import SeekerAttention, evidence
 from rewards.identifiers.epitome_training import (
     IdentifierLoss,
-    class_weights,
+    gate_weights,
     make_examples,
     pair_losses,
 )
 from rewards.identifiers.named import load_identifier
+from rewards.identifiers.strength import Rows, best_bar, fit_rule, fit_strength, rows_of
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange, Label
 from tests.tiny_lm import write_tiny_encoder
@@ -89,8 +93,9 @@ def test_a_saved_identifier_comes_back(
 ) -> None:
     identifier = make(encoder, **options)
     for network in identifier.networks:
-        network.temperature.fill_(1.5)
-        network.decision_bias[:, 1] = 0.7
+        network.gate_scale.fill_(1.5)
+        network.strength_weight.normal_()
+        network.strength_bar.fill_(0.7)
     identifier.save(tmp_path / "model", dtype=torch.float32)
     again = load_identifier(str(tmp_path / "model"))
     before, after = identifier.assess(SEEKERS, RESPONSES), again.assess(SEEKERS, RESPONSES)
@@ -142,7 +147,7 @@ def labelled(level: int, response: str = "i am so sorry . why ?") -> Exchange:
 
 
 def test_the_loss_by_hand() -> None:
-    logits = torch.zeros(1, 1, 3)  # uniform: cross-entropy ln 3
+    logits = torch.zeros(1, 1)  # either way: cross-entropy ln 2, and some weighs 3
     marks_logits = torch.zeros(1, 1, 4)  # each token ln 2; the last is padding
     loss = pair_losses(
         logits,
@@ -150,21 +155,21 @@ def test_the_loss_by_hand() -> None:
         torch.tensor([[1, 1, 1, 0]]),
         torch.tensor([[2]]),
         torch.tensor([[[1, 0, 0, 0]]]),
-        torch.tensor([[1.0, 1.0, 2.0]]),
+        torch.tensor([[1.0, 3.0]]),
         level_weight=1.0,
         rationale_weight=0.5,
     )
-    assert loss.tolist() == pytest.approx([2 * 1.098612 + 0.5 * 0.693147], abs=1e-5)
+    assert loss.tolist() == pytest.approx([3 * 0.693147 + 0.5 * 0.693147], abs=1e-5)
 
 
-def test_class_weights_by_hand(encoder: Path) -> None:
+def test_gate_weights_by_hand(encoder: Path) -> None:
     identifier = make(encoder)
     exchanges = [labelled(0)] * 3 + [labelled(2)]
     examples = make_examples(exchanges, identifier.tokenizer, 24, 48)
-    weights = class_weights(examples, power=1.0)
-    # Shares 3/4, 0, 1/4 → inverse 4/3 and 4 (the absent level is capped at 4); the mean is 2.
-    assert weights[0].tolist() == pytest.approx([2 / 3, 2, 2])
-    assert class_weights(examples, power=0.0)[0].tolist() == [1, 1, 1]
+    weights = gate_weights(examples, power=1.0)
+    # Shares 3/4 and 1/4 → inverse 4/3 and 4; their mean over the examples is 2.
+    assert weights[0].tolist() == pytest.approx([2 / 3, 2])
+    assert gate_weights(examples, power=0.0)[0].tolist() == [1, 1]
 
 
 def test_rationales_become_token_marks(encoder: Path) -> None:
@@ -175,39 +180,117 @@ def test_rationales_become_token_marks(encoder: Path) -> None:
     assert "".join(marked).replace(" ", "") == "sosorry"
 
 
-def test_training_tells_the_levels_apart(encoder: Path) -> None:
+def test_training_tells_some_from_none(encoder: Path) -> None:
     identifier = make(encoder, perturbed=False, dropout=0.0)
     exchanges = [labelled(2), labelled(0, "ok then do it")]
     examples = make_examples(exchanges, identifier.tokenizer, 24, 48)
-    loss = IdentifierLoss(identifier, class_weights(examples, 0.5))
+    loss = IdentifierLoss(identifier, gate_weights(examples, 0.5))
     trained = [p for p in identifier.networks.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=0.01)
     identifier.networks.train()
-    for _ in range(150):
+    for _ in range(300):
         optimizer.zero_grad()
         loss(examples)[0].backward()
         optimizer.step()
     identifier.networks.eval()
     pairs = [(e.seeker_post, e.response_post) for e in exchanges]
     high, low = identifier.assess(*map(list, zip(*pairs, strict=True)))
-    assert (high.empathy, low.empathy) == (6, 0)
+    # Weak or strong is not fitted yet, so whatever passes the gate is weak.
+    assert [[a.judgements[m].level for m in MECHANISMS] for a in (high, low)] == [[1] * 3, [0] * 3]
     assert high.judgements["explorations"].rationales == ("so sorry",)
 
 
-def test_calibration_finds_the_temperature_that_was_put_in() -> None:
+def test_calibration_finds_the_scale_that_was_put_in() -> None:
     torch.manual_seed(0)
-    logits = torch.randn(4000, 3) * 2
-    gold = torch.distributions.Categorical(logits=logits).sample()
-    temperature, bias = fit_calibration(logits * 3 + torch.tensor([0.0, 1.5, 0.0]), gold)
-    assert temperature == pytest.approx(3, rel=0.1)
-    assert bias[1].item() == pytest.approx(-0.5, abs=0.15)
+    logits = torch.randn(8000) * 2
+    some = torch.bernoulli(logits.sigmoid())
+    scale, bias = fit_scale(logits * 3 + 1.5, some)
+    assert scale == pytest.approx(1 / 3, rel=0.1)
+    assert bias == pytest.approx(-0.5, abs=0.15)
 
 
 def test_calibration_stays_finite_on_rows_that_are_told_apart_perfectly() -> None:
-    logits = torch.tensor([[9.0, 0.0, 0.0], [0.0, 9.0, 0.0]]).log_softmax(-1)
-    temperature, bias = fit_calibration(logits, torch.tensor([0, 1]))
-    assert 0 < temperature < float("inf")
-    assert bias.isfinite().all()
+    scale, bias = fit_scale(torch.tensor([-9.0, 9.0]), torch.tensor([0.0, 1.0]))
+    assert 0 < scale < float("inf")
+    assert abs(bias) < 1
+
+
+def test_the_gate_bar_moves_to_where_the_levels_part() -> None:
+    logits, strong = np.array([-2.0] * 8 + [-0.6] * 8), np.array([0] * 8 + [1] * 8)
+    assert -2 < fit_gate_bar(logits, strong, np.array([0] * 8 + [2] * 8)) < -0.6
+
+
+def test_evidence_by_hand() -> None:
+    states = torch.tensor([[[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]]])
+    marks = torch.tensor([[[1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]])
+    found = evidence(states, marks)
+    assert found[0, 0].tolist() == pytest.approx([2, 3, 0.693147])  # the mean, and log 2
+    assert found[0, 1].tolist() == pytest.approx([0, 0, -2.302585])  # nothing is marked
+
+
+def test_levels_by_hand(encoder: Path) -> None:
+    network = make(encoder).networks[0]
+    output = network(*[torch.ones(1, 3, dtype=torch.long)] * 4)
+    output = output._replace(gate_logits=torch.tensor([[0.0, 1.0986123, -1.0986123]]))
+    network.strength_bias.copy_(torch.tensor([1.0986123, 0.0, 0.0]))
+    network.strength_bar.copy_(torch.tensor([0.0, 0.5, 0.0]))
+    network.gate_bar.copy_(torch.tensor([-0.1, 0.0, -2.0]))
+    # Gates of 1/2, 3/4, 1/4; strong with 3/4, 1/2, 1/2.
+    expected = [[0.5, 0.125, 0.375], [0.25, 0.375, 0.375], [0.75, 0.125, 0.125]]
+    assert network.level_probabilities(output)[0].flatten().tolist() == pytest.approx(
+        [value for row in expected for value in row]
+    )
+    assert network.decide_levels(output).tolist() == [[2, 1, 1]]
+
+
+def rows_with(weak: int, strong: int, telling: int = 2, noise: float = 0.3) -> Rows:
+    """Evidence in which one number of four tells weak from strong."""
+    evidence_NE = np.random.default_rng(weak).normal(0, noise, (weak + strong, 4))
+    strong_N = np.arange(weak + strong) >= weak
+    evidence_NE[:, telling] += np.where(strong_N, 1, -1)
+    return Rows(evidence_NE, evidence_NE, strong_N, np.arange(weak + strong))
+
+
+def test_the_rule_finds_what_tells_weak_from_strong() -> None:
+    rows = rows_with(12, 60)
+    weight, bias, bar = fit_rule(rows)
+    assert np.abs(weight).argmax() == 2
+    assert ((rows.found_NE @ weight + bias > bar) == rows.strong_N).mean() > 0.95
+
+
+def test_extra_rows_are_used_where_they_help() -> None:
+    rows, extra = rows_with(12, 20, noise=2.0), rows_with(60, 61)
+    alone, helped = fit_rule(rows)[0], fit_rule(rows, extra)[0]
+    hindered = fit_rule(rows_with(40, 60), rows_with(60, 61, telling=1, noise=0.1))[0]
+    assert np.abs(helped[2]) / np.abs(helped).sum() > np.abs(alone[2]) / np.abs(alone).sum()
+    assert np.abs(hindered).argmax() == 2
+
+
+def test_too_few_rows_make_no_rule() -> None:
+    weight, bias, bar = fit_rule(rows_with(2, 60))
+    assert not weight.any()
+    assert bias > bar  # strong is what is frequent
+
+
+def test_the_bar_stands_between_weak_and_strong() -> None:
+    logits = np.concatenate([np.linspace(0, 1, 10), np.linspace(2, 3, 40)])
+    assert 0.9 < best_bar(logits, np.arange(50) >= 10) < 2.1
+
+
+def test_strength_is_read_from_the_rationale(encoder: Path) -> None:
+    identifier = make(encoder)
+    exchanges = [
+        replace(labelled(1, f"word{i} so sorry"), seeker_post=f"post {i}") for i in range(12)
+    ]
+    labels = dict.fromkeys(MECHANISMS, Label(2, ("must be so sorry and hard",)))
+    strong = [
+        Exchange(f"post {i}", f"word{i} that must be so sorry and hard", labels=labels)
+        for i in range(12)
+    ]
+    fit_strength(identifier, exchanges + strong)
+    annotated_NE = rows_of(identifier, exchanges + strong)[MECHANISMS[0]].annotated_NE
+    logits = annotated_NE @ identifier.networks[0].strength_weight[0].numpy()
+    assert logits[:12].max() < logits[12:].min()
 
 
 def test_offsets_lift_a_rare_level() -> None:
@@ -230,5 +313,5 @@ def test_calibrate_fits_on_exchanges(encoder: Path) -> None:
     identifier = make(encoder)
     exchanges = [labelled(0, "ok then do it"), labelled(1), labelled(2, "so sorry for you")] * 4
     fitted = calibrate(identifier, exchanges)
-    assert not torch.equal(fitted.networks[0].temperature, torch.ones(3))
+    assert not torch.equal(fitted.networks[0].gate_scale, torch.ones(3))
     assert len(fitted.assess(["a"], ["b"])) == 1
