@@ -9,9 +9,10 @@ RUN := runs/first
 
 run: $(READY)
 	$(BIN)/rewriting models fetch
-	$(BIN)/rewriting rewrite --input sample:test --policy generic --output $(RUN)/generic.jsonl --show 1 --overwrite
-	$(BIN)/rewriting rewrite --input sample:test --policy prompted --output $(RUN)/prompted.jsonl --show 3 --overwrite
-	@echo "Done. Every line of $(RUN)/generic.jsonl and $(RUN)/prompted.jsonl is a rewrite; docs/rewriting.md explains them."
+	$(BIN)/python train.py partner --output $(RUN)/partner
+	$(BIN)/python evaluate.py rewrites --systems "original,generic,start=partner-start,trained=$(RUN)/partner/policy" \
+		--data sample:test --limit 40 --log $(RUN)/partner/log.jsonl --html $(RUN)/report.html --json $(RUN)/report.json --overwrite true
+	@echo "Done. Open $(RUN)/report.html: rewrites before and after, rationales, every reward term, the table. docs/partner.md goes on from here."
 
 test: $(READY)
 	$(BIN)/python -m pytest

@@ -39,7 +39,7 @@ def _alike(rows: Sequence[Row]) -> str | None:
     if share is None or share >= 0.2:
         return None
     return (
-        f"nearly all new sentences are the same (distinct {share:.2f}). Raise the KL coefficient, "
+        f"nearly all new sentences are the same (distinct {share:.2f}). Raise kl_weight, "
         "lower the learning rate, or reward what is specific (specificity, mutual_information, "
         "repetition with across_batch)."
     )
@@ -51,7 +51,7 @@ def _long(rows: Sequence[Row]) -> str | None:
         return None
     return (
         f"new sentences grow: {now:.0f} tokens, {start:.0f} at the start. Some reward pays for "
-        "length: add edit_size, raise the KL coefficient, or lower max_new_tokens."
+        "length: add edit_size, raise kl_weight, or lower max_new_tokens."
     )
 
 
@@ -71,7 +71,7 @@ def _flat(rows: Sequence[Row]) -> str | None:
         return None
     return (
         "all samples get the same reward, so there is nothing to learn from. Check the rewards on "
-        "samples.jsonl, raise the temperature or num_samples."
+        "samples.jsonl, raise num_samples or entropy_weight."
     )
 
 

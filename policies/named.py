@@ -22,12 +22,11 @@ def _prompted() -> Policy:
 
 
 def _partner() -> Policy:
-    if not SHIPPED.is_dir():
-        raise UserError(
-            "this installation has no trained policy `partner` in it. "
-            "Train one with `python train.py partner`, or take another policy: prompted, generic."
-        )
-    return _folder(SHIPPED, "partner")
+    return _folder(policy_folder("partner"), "partner")
+
+
+def _partner_start() -> Policy:
+    return _folder(policy_folder("partner-start"), "partner-start")
 
 
 def _folder(folder: Path, name: str = "") -> Policy:
@@ -36,10 +35,16 @@ def _folder(folder: Path, name: str = "") -> Policy:
     return EditAgent.load(folder, name=name)
 
 
-SHIPPED = Path(__file__).parent / "shipped" / "partner"
-START = Path(__file__).parent / "shipped" / "partner_start"
+SHIPPED = Path(__file__).parent / "shipped"
+TRAINED: dict[str, Path] = {
+    "partner": SHIPPED / "partner",
+    "partner-start": SHIPPED / "partner_start",
+}
+"""Trained policies that come with the package: name → folder."""
+
 POLICIES: dict[str, Callable[[], Policy]] = {
     "partner": _partner,
+    "partner-start": _partner_start,
     "prompted": _prompted,
     "generic": _generic,
 }
@@ -60,11 +65,10 @@ def load_policy(name: str) -> Policy:
 
 def policy_folder(name: str) -> Path:
     """The folder of a trained policy, by path or by the name of a shipped one."""
-    shipped = {"partner": SHIPPED, "partner-start": START}
-    folder = shipped.get(name, Path(name).expanduser())
+    folder = TRAINED.get(name, Path(name).expanduser())
     if not folder.is_dir():
         raise UserError(
-            f"there is no policy {name!r} to start from. Name a folder that `python train.py "
-            f"partner` wrote, or one of: {', '.join(shipped)}."
+            f"there is no trained policy {name!r}. Name a folder that `python train.py partner` "
+            f"wrote, or one of: {', '.join(TRAINED)}."
         )
     return folder

@@ -51,7 +51,7 @@ from rewriting.runtime.files import disk_errors
 from rewriting.runtime.loss_log import LossLog
 from rewriting.runtime.progress import progress_bar
 from rewriting.runtime.seeds import derive_seed, rows_of_step
-from rewriting.runtime.supervised import Best, Trainable, rate_factor
+from rewriting.runtime.supervised import Best, Trainable, check_replicas, rate_factor
 
 logger = logging.getLogger(__name__)
 ESTIMATORS: Final = ("leave_one_out", "moving_average", "ppo")
@@ -125,6 +125,7 @@ def train(
     `output` gets checkpoints, log.jsonl (reinforce_log.METRICS), samples.jsonl and curves.png; the
     accelerator's trackers get the log too. A finished run started again returns at once.
     """
+    check_replicas(accelerator)
     _check(exchanges, accelerator, batch_size, num_samples, estimator, inner_epochs)
     if keep_best and not dev_exchanges:
         raise UserError("keep_best compares dev rewards: give dev exchanges, or turn it off.")

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +75,11 @@ class Config:
     max_prompt_tokens: int = field(default=256, metadata={"help": "Longer posts are cut."})
     max_new_tokens: int = field(default=32, metadata={"help": "Of a new sentence at the most."})
 
+    temperature: float = field(
+        default=0.7, metadata={"help": "Of the saved policy in use; training samples at 1."}
+    )
+    top_p: float = field(default=0.9, metadata={"help": "In use too: what is unlikely is cut off."})
+
     warm_steps: int = field(default=0, metadata={"help": "Steps of the warm start; 0: none."})
     warm_batch_size: int = field(default=16, metadata={"help": "Its rows of a step."})
     warm_learning_rate: float = field(default=5e-4, metadata={"help": "Its rate at the peak."})
@@ -124,8 +129,6 @@ class Config:
 
 def run(config: Config) -> dict[str, Any]:
     """Build or load the policy, warm it up, reinforce it, save it; the figures."""
-    import torch
-
     from policies.reinforce import train
     from rewards.named import Models, build_rewards
 
@@ -178,9 +181,19 @@ def run(config: Config) -> dict[str, Any]:
     accelerator.end_training()
     if accelerator.is_main_process:
         folder = output / "policy"
-        agent.save(folder, dtype=torch.float16 if config.half else None)
+        save(config, agent, folder)
         write_card(folder, config, figures, card(config, figures))
     return figures
+
+
+def save(config: Config, agent: EditAgent, folder: Path) -> None:
+    """Write the policy as it is to be used: it samples less boldly than in training."""
+    import torch
+
+    settings = agent.settings
+    agent.settings = replace(settings, temperature=config.temperature, top_p=config.top_p)
+    agent.save(folder, dtype=torch.float16 if config.half else None)
+    agent.settings = settings
 
 
 def start_accelerator(config: Config) -> Any:
@@ -245,8 +258,6 @@ def warm_up(
     config: Config, agent: EditAgent, splits: dict[Split, list[Exchange]], accelerator: Any
 ) -> None:
     """Train both heads by supervision, and keep the policy that this gives beside the run's."""
-    import torch
-
     from policies.warm_start import build, supervised_loss
     from rewriting.runtime.supervised import train
 
@@ -277,7 +288,7 @@ def warm_up(
         title="warm start",
     )
     if accelerator.is_main_process:
-        agent.save(folder / "policy", dtype=torch.float16 if config.half else None)
+        save(config, agent, folder / "policy")
         figures = {"step": best.step, "dev_loss": best.dev_loss}
         write_card(folder / "policy", config, figures, warm_card(config, figures))
 

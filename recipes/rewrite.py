@@ -40,7 +40,7 @@ def rewrite(
     response: Annotated[str | None, typer.Option(help="The response to it.")] = None,
     policy: Annotated[
         str, typer.Option(help="Who rewrites: a name, or a folder with a policy.")
-    ] = ("prompted"),
+    ] = "partner",
     num_candidates: Annotated[
         int, typer.Option(min=1, help="Sample so many rewrites of each row, write the best one.")
     ] = 1,

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,30 @@ def test_every_built_in_reward_is_on_the_page() -> None:
     assert re.findall(r"^\| `(\w+)` \| .*\|$", page.split("The built-in names")[1], re.M) == list(
         BUILT_INS
     )
+
+
+def first_column(page: str, header: str) -> list[str]:
+    """What the rows of the table under a header begin with."""
+    rows = page.split(f"| {header} |")[1].split("\n\n")[0].splitlines()[2:]
+    return [row.split("|")[1].strip() for row in rows]
+
+
+def test_every_figure_of_the_training_log_is_explained() -> None:
+    from policies.collapse import SIGNS
+    from policies.reinforce_log import METRICS
+
+    page = (DOCS / "partner.md").read_text(encoding="utf-8")
+    assert first_column(page, "in `log.jsonl`") == [f"`{name}`" for name in METRICS]
+    assert len(first_column(page, "warning")) == len(SIGNS)
+
+
+def test_every_setting_of_partner_is_in_a_group() -> None:
+    from recipes.partner import Config
+
+    page = (DOCS / "partner.md").read_text(encoding="utf-8")
+    groups = page.split("| about | fields |")[1].split("\n\n")[0]
+    named = re.findall(r"`(\w+)`", groups)
+    assert sorted(named) == sorted(field.name for field in fields(Config))
 
 
 def test_a_failing_block_is_named_by_its_line(tmp_path: Path) -> None:

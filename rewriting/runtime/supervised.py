@@ -77,6 +77,7 @@ def train(
     """
     if not train_rows or not dev_rows:
         raise UserError(f"{len(train_rows)} rows to train on and {len(dev_rows)} for dev: too few.")
+    check_replicas(accelerator)
     weights = Trainable(module)
     groups = weights.groups(rate_factors or {})
     optimizer = torch.optim.AdamW(groups, lr=learning_rate, weight_decay=weight_decay)
@@ -121,6 +122,16 @@ def train(
     if accelerator.is_main_process:
         plot(log.rows, output / "loss.png", title)
     return best.load()
+
+
+def check_replicas(accelerator: Any) -> None:
+    """Refuse launchers that shard a model: here every process holds all of it."""
+    kind = str(getattr(accelerator, "distributed_type", "")).upper()
+    if "DEEPSPEED" in kind or "FSDP" in kind or "MEGATRON" in kind:
+        raise UserError(
+            "this loop keeps the whole model on every device; launchers that shard it (DeepSpeed, "
+            "FSDP) are not supported. Launch with configs/launch/gpus.yaml, and train an adapter."
+        )
 
 
 def rate_factor(step: int, steps: int, warmup: float) -> float:

@@ -180,7 +180,7 @@ def test_two_processes_give_the_figures_of_one(config: Config, tmp_path: Path) -
     [
         ({"model": "no-such-model"}, "no-such-model"),
         ({"rewards": "{kindness: 1}"}, "there is no reward 'kindness'"),
-        ({"from_policy": "nowhere"}, "there is no policy 'nowhere' to start from"),
+        ({"from_policy": "nowhere"}, "there is no trained policy 'nowhere'"),
         ({"warm_steps": 0}, "a new policy .* needs a warm start"),
         ({"estimator": "magic"}, "no estimator 'magic'"),
         ({"batch_size": 0}, "must be 1 or more"),

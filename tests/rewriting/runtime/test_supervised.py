@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from rewriting.errors import UserError
-from rewriting.runtime.supervised import LossLog, Result, rate_factor, train
+from rewriting.runtime.supervised import LossLog, Result, check_replicas, rate_factor, train
 
 ROWS = [(float(x), 2.0 * x + 1.0) for x in range(-8, 8)]
 
@@ -126,3 +127,10 @@ def test_no_rows_are_the_users_mistake(tmp_path: Path) -> None:
             micro_batch_size=1,
             learning_rate=0.1,
         )
+
+
+@pytest.mark.parametrize("kind", ["DEEPSPEED", "FSDP"])
+def test_launchers_that_shard_are_refused(kind: str) -> None:
+    with pytest.raises(UserError, match="launch/gpus.yaml"):
+        check_replicas(SimpleNamespace(distributed_type=f"DistributedType.{kind}"))
+    check_replicas(SimpleNamespace(distributed_type="DistributedType.MULTI_GPU"))
