@@ -297,8 +297,8 @@ EPITOME's bi-encoder with seeker-aware attention (arXiv 2009.08441) on `{encoder
   training or in any choice.
 - Kept: the best step on dev by the F1 of some against none and of the rationales, {step}. Weak or
   strong is a linear rule on the rationale, fitted on train and dev (with the further rows where
-  they helped in cross-validation); the gate and the rationale thresholds were calibrated on dev. So the
-  dev figures below flatter; test is what counts.
+  they helped in cross-validation); the gate and the rationale thresholds were calibrated on dev.
+  So the dev figures below flatter; test is what counts.
 - Command: `{command}`
 
 ## Results
