@@ -16,8 +16,7 @@ The policy is written to OUTPUT/policy: `rewriting rewrite --policy OUTPUT/polic
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -130,6 +129,7 @@ class Config:
 def run(config: Config) -> dict[str, Any]:
     """Build or load the policy, warm it up, reinforce it, save it; the figures."""
     from policies.reinforce import train
+    from recipes.partner_start import save, warm_up
     from rewards.named import Models, build_rewards
 
     accelerator = start_accelerator(config)
@@ -184,16 +184,6 @@ def run(config: Config) -> dict[str, Any]:
         save(config, agent, folder)
         write_card(folder, config, figures, card(config, figures))
     return figures
-
-
-def save(config: Config, agent: EditAgent, folder: Path) -> None:
-    """Write the policy as it is to be used: it samples less boldly than in training."""
-    import torch
-
-    settings = agent.settings
-    agent.settings = replace(settings, temperature=config.temperature, top_p=config.top_p)
-    agent.save(folder, dtype=torch.float16 if config.half else None)
-    agent.settings = settings
 
 
 def start_accelerator(config: Config) -> Any:
@@ -252,71 +242,6 @@ def start_agent(config: Config) -> EditAgent:
     targets = tuple(name.strip() for name in config.targets.split(",") if name.strip())
     settings = EditSettings(rank=config.rank, alpha=config.alpha, targets=targets, **changes)
     return EditAgent(Backbone.load(config.model), settings, seed=config.seed)
-
-
-def warm_up(
-    config: Config, agent: EditAgent, splits: dict[Split, list[Exchange]], accelerator: Any
-) -> None:
-    """Train both heads by supervision, and keep the policy that this gives beside the run's."""
-    from policies.warm_start import build, supervised_loss
-    from rewriting.runtime.supervised import train
-
-    rows = {
-        name: build(splits[name], span_length=config.span_length, seed=config.seed)
-        for name in ("train", "dev")
-    }
-    if accelerator.is_main_process:
-        show_supervision(rows["train"])
-    folder = Path(config.output) / "warm_start"
-    best = train(
-        agent.module,
-        lambda batch: supervised_loss(agent, batch),
-        rows["train"],
-        rows["dev"][:200],
-        output=folder,
-        accelerator=accelerator,
-        steps=config.warm_steps,
-        batch_size=config.warm_batch_size,
-        micro_batch_size=config.micro_batch_size,
-        learning_rate=config.warm_learning_rate,
-        rate_factors={"position_head": config.head_factor},
-        eval_every=max(1, config.warm_steps // 6),
-        save_every=max(1, min(50, config.warm_steps // 6)),
-        seed=config.seed,
-        settings=warm_settings(config),
-        size=lambda row: row.size,
-        title="warm start",
-    )
-    if accelerator.is_main_process:
-        save(config, agent, folder / "policy")
-        figures = {"step": best.step, "dev_loss": best.dev_loss}
-        write_card(folder / "policy", config, figures, warm_card(config, figures))
-
-
-def warm_settings(config: Config) -> dict[str, Any]:
-    """What the warm start depends on: later choices about the rewards do not undo it."""
-    names = (
-        "data from_policy model rank alpha targets span_length max_prompt_tokens max_new_tokens "
-        "warm_steps warm_batch_size warm_learning_rate head_factor seed"
-    )
-    return {name: getattr(config, name) for name in names.split()}
-
-
-def show_supervision(rows: Sequence[Any]) -> None:
-    """Counts per kind of supervision, and a few examples."""
-    from policies.warm_start import examples, summary
-    from recipes.tables import print_table
-
-    counts = [
-        [kind, *(f"{number:.0f}" for number in n.values())] for kind, n in summary(rows).items()
-    ]
-    print_table("warm start", ["kind", "rows", "different", "% of all", "words"], counts)
-    shown = [
-        [f"{row['operation']} {row['position'] or ''}", " / ".join(row["span"]), row["sentence"]]
-        for row in examples(rows, 4)
-    ]
-    cut = [[cell if len(cell) < 90 else cell[:89] + "…" for cell in row] for row in shown]
-    print_table("examples", ["edit", "what is there", "what to say"], cut)
 
 
 def kl_penalty(config: Config) -> Any:
@@ -379,21 +304,4 @@ or that nothing is to be changed; the language model says the sentence.
 Trained on English peer support, with a reward that reads mostly the surface: it may be kind in the
 wrong place. What it writes has to be read by a person before anybody in distress sees it. Not
 validated for clinical use.
-"""
-
-
-def warm_card(config: Config, figures: dict[str, Any]) -> str:
-    return WARM_CARD.format(
-        model=config.model, data=config.data, command=command("partner", config), **figures
-    )
-
-
-WARM_CARD = """# partner-start: an edit policy after its warm start
-
-On `{model}`, trained by supervision alone on {data}: a sentence that carries empathy was taken out
-of a response, or a weak one put in its place, and the policy learnt where and what to say. Best dev
-loss {dev_loss:.3f}, after {step} steps. Where reinforcement learning starts from.
-
-- Command: `{command}`
-- Limits: it writes what peers write, good or bad; it was not trained to be empathic, only to edit.
 """
