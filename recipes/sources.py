@@ -21,21 +21,30 @@ def load_splits(
 
     data: sources of `load_exchanges`, separated by commas. max_rows: at most so many of each
     source and split, drawn at random; 0 takes all. first_turns: leave out exchanges with a history.
-    Every source is split by `split_of`, so a seeker of the test part is never trained on, whatever
-    other sources say.
+    A source is split by `split_of`, so a seeker of the test part is never trained on, whatever
+    other sources say; the bundled sample keeps its own parts, which sample:test and the like name.
     """
     splits: dict[Split, list[Exchange]] = {"train": [], "dev": [], "test": []}
     for source in sources_of(data):
         found: dict[Split, list[Exchange]] = {"train": [], "dev": [], "test": []}
-        for exchange in without_duplicates(load_exchanges(source)):
-            if not (first_turns and exchange.history):
-                found[split_of(exchange)].append(exchange)
+        for split, exchanges in parts_of(source).items():
+            found[split] += [e for e in exchanges if not (first_turns and e.history)]
         for split, exchanges in found.items():
             splits[split] += drawn(exchanges, max_rows, derive_seed(seed, source, split))
     if not splits["train"] or not splits["dev"]:
         sizes = ", ".join(f"{name} {len(rows)}" for name, rows in splits.items())
         raise UserError(f"{data}: too little data to train on ({sizes}).")
     return splits
+
+
+def parts_of(source: str) -> dict[Split, list[Exchange]]:
+    """The exchanges of one source by split, without duplicates."""
+    parts: dict[Split, list[Exchange]] = {"train": [], "dev": [], "test": []}
+    if source == "sample":
+        return {split: list(load_exchanges(f"sample:{split}")) for split in parts}
+    for exchange in without_duplicates(load_exchanges(source)):
+        parts[split_of(exchange)].append(exchange)
+    return parts
 
 
 def sources_of(data: str) -> list[str]:

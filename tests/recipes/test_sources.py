@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from recipes.sources import load_splits, other_responses
-from rewriting.data import split_of
+from rewriting.data import load_exchanges, split_of
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
 
@@ -45,3 +45,12 @@ def test_later_turns_and_duplicates_can_be_left_out(jsonl: Callable[..., Path]) 
 def test_other_responses_are_to_other_seekers() -> None:
     exchanges = [Exchange("a", "1"), Exchange("a", "2"), Exchange("b", "3"), Exchange("c", "4")]
     assert other_responses(exchanges) == ["3", "3", "4", "1"]
+
+
+def test_the_sample_keeps_its_own_parts() -> None:
+    splits = load_splits("sample")
+    for name, exchanges in splits.items():
+        assert exchanges == list(load_exchanges(f"sample:{name}"))
+    posts = {name: {e.seeker_post for e in exchanges} for name, exchanges in splits.items()}
+    assert not posts["train"] & posts["test"]
+    assert not posts["dev"] & posts["test"]
