@@ -65,7 +65,7 @@ def bare_encoder(identifier: EpitomeIdentifier, pairs: Pairs) -> None:
         padded = torch.nn.utils.rnn.pad_sequence([ids[row] for row in rows], batch_first=True)
         ones = [torch.ones_like(ids[row]) for row in rows]
         mask = torch.nn.utils.rnn.pad_sequence(ones, batch_first=True)
-        network.encode_response(padded, mask)
+        network.encoder(input_ids=padded, attention_mask=mask)
 
 
 def pairs_per_second(work: Callable[[], None], count: int) -> float:
