@@ -31,7 +31,7 @@ from policies import edit_roles
 from policies.actions import Action, LogProbs
 from policies.cached_reading import Reading
 from policies.edit_prompt import Prompt, ending_tokens, instruction, state_prompt
-from policies.edit_settings import EditSettings, read_settings, write_settings
+from policies.edit_settings import FILE, EditSettings, read_settings, write_settings
 from policies.position_head import PositionHead, entropy, sample_positions
 from policies.sentence_writer import SentenceWriter
 from rewriting.edits import Edit, num_positions
@@ -115,6 +115,7 @@ class EditAgent:
         model, role, head = self._roles["policy"]
         with disk_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
+            (folder / FILE).unlink(missing_ok=True)
             if role is None:
                 state = {k: v.to(dtype or v.dtype) for k, v in model.state_dict().items()}
                 model.save_pretrained(folder / "model", state_dict=state)
@@ -142,7 +143,8 @@ class EditAgent:
         folder = Path(folder)
         backbone_name, settings = read_settings(folder)
         if not settings.rank:
-            backbone = Backbone.load(str(folder / "model"))
+            dtype = torch.float32 if trainable else None
+            backbone = Backbone.load(str(folder / "model"), dtype=dtype)
             backbone.name = backbone_name
         settings = replace(settings, **changes)
         name = name or folder.resolve().name

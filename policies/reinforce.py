@@ -275,8 +275,7 @@ def dev_figures(
 
 
 def _write(log: LossLog, row: dict[str, float], accelerator: Any) -> None:
-    with disk_errors(log.path):
-        log.add(row)
+    log.add(row)
     accelerator.log(row, step=int(row["step"]))
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import logging
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,12 @@ logger = logging.getLogger(__name__)
 
 def command(recipe: str, config: Any) -> str:
     """The command line that a config came from: the fields that differ from their defaults."""
-    flags = [
-        f"--{field.name} {getattr(config, field.name)}"
-        for field in dataclasses.fields(config)
-        if field.name != "output" and getattr(config, field.name) != field.default
-    ]
+    flags = []
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if field.name != "output" and value != field.default:
+            text = json.dumps(value) if isinstance(value, dict) else str(value)
+            flags.append(f"--{field.name} {shlex.quote(text)}")
     return " ".join(["python train.py", recipe, *flags])
 
 

@@ -62,12 +62,9 @@ def run(config: Config) -> dict[str, Any]:
 
 def labelled_exchanges(data: str, split: str, limit: int) -> list[Any]:
     """Exchanges with all three levels, of one split or of all."""
-    from rewriting.data import load_exchanges, split_of
+    from recipes.sources import rows_of_split
 
-    if split not in ("all", "train", "dev", "test"):
-        raise UserError(f"split is train, dev, test or all, not {split!r}.")
-    rows = (e for e in load_exchanges(data) if split in ("all", split_of(e)))
-    exchanges = [exchange for exchange in rows if exchange.empathy is not None]
+    exchanges = [e for e in rows_of_split(data, split) if e.empathy is not None]
     if not exchanges:
         raise UserError(f"{data} ({split}) holds no exchange with levels of all three mechanisms.")
     return exchanges[: limit or None]

@@ -111,11 +111,9 @@ def run(config: Config) -> dict[str, Any]:
 
 def chosen_exchanges(config: Config, assess: Assessor) -> list[Exchange]:
     """The rows that are compared: of one split, up to an empathy, the first so many."""
-    from rewriting.data import load_exchanges, split_of
+    from recipes.sources import rows_of_split
 
-    if config.split not in ("all", "train", "dev", "test"):
-        raise UserError(f"split is train, dev, test or all, not {config.split!r}.")
-    rows = [e for e in load_exchanges(config.data) if config.split in ("all", split_of(e))]
+    rows = rows_of_split(config.data, config.split)
     if config.max_empathy < 6:
         found = assess([(one.seeker_post, one.response_post) for one in rows])
         pairs = zip(rows, found, strict=True)

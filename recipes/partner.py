@@ -90,7 +90,7 @@ class Config:
     batch_size: int = field(default=4, metadata={"help": "Exchanges of a step, all processes."})
     num_samples: int = field(default=4, metadata={"help": "Rewrites of each exchange."})
     max_empathy: int = field(
-        default=6, metadata={"help": "Train on responses with at most so much empathy (0 to 6)."}
+        default=6, metadata={"help": "Train on responses with at most so much; unlabelled: 0."}
     )
     estimator: str = field(
         default="leave_one_out",
@@ -143,7 +143,8 @@ def run(config: Config) -> dict[str, Any]:
     if config.warm_steps:
         warm_up(config, agent, splits, accelerator)
     output, settings = Path(config.output), plain(config)
-    figures: dict[str, Any] = {"rows": {name: len(rows) for name, rows in splits.items()}}
+    figures: dict[str, Any] = {"backbone": agent.backbone.name}
+    figures["rows"] = {name: len(rows) for name, rows in splits.items()}
     if config.steps:
         agent.freeze_reference()
         result = train(
@@ -177,7 +178,8 @@ def run(config: Config) -> dict[str, Any]:
             settings=settings,
             title="partner",
         )
-        figures |= {"step": result.step, "first": result.rows[0], "last": result.rows[-1]}
+        kept = [row for row in result.rows if row["step"] == result.step][-1]
+        figures |= {"step": result.step, "first": result.rows[0], "last": kept}
     accelerator.end_training()
     if accelerator.is_main_process:
         folder = output / "policy"
@@ -194,7 +196,9 @@ def start_accelerator(config: Config) -> Any:
     try:
         accelerator = Accelerator(log_with=trackers or None, project_dir=config.output)
         if trackers:
-            accelerator.init_trackers("partner", config=plain(config))
+            accelerator.init_trackers(
+                "partner", config=plain(config) | {"rewards": str(config.rewards)}
+            )
     except (ValueError, ImportError) as error:
         raise UserError(f"report_to {config.report_to}: {error}") from error
     return accelerator
@@ -220,6 +224,8 @@ def exchanges_of(config: Config) -> dict[Split, list[Exchange]]:
 
 def start_agent(config: Config) -> EditAgent:
     """The policy to train: from a folder, or a new one on a model by name."""
+    import torch
+
     from policies.edit_policy import EditAgent
     from policies.edit_settings import EditSettings
     from policies.named import policy_folder
@@ -241,7 +247,9 @@ def start_agent(config: Config) -> EditAgent:
         )
     targets = tuple(name.strip() for name in config.targets.split(",") if name.strip())
     settings = EditSettings(rank=config.rank, alpha=config.alpha, targets=targets, **changes)
-    return EditAgent(Backbone.load(config.model), settings, seed=config.seed)
+    # bfloat16 has too few digits for the small steps of a model that is trained whole.
+    dtype = None if config.rank else torch.float32
+    return EditAgent(Backbone.load(config.model, dtype=dtype), settings, seed=config.seed)
 
 
 def kl_penalty(config: Config) -> Any:
@@ -271,8 +279,10 @@ def card(config: Config, figures: dict[str, Any]) -> str:
             if n in figures["last"]
         ]
         lines = "\n".join(["| on dev | before | after |", "|---|---:|---:|", *rows])
+    starts = [config.from_policy] if config.from_policy else []
+    starts += [f"{config.warm_steps} steps of warm start"] if config.warm_steps else []
     return CARD.format(
-        model=config.model,
+        model=figures["backbone"],
         data=config.data,
         train=figures["rows"]["train"],
         rewards=config.rewards,
@@ -280,7 +290,7 @@ def card(config: Config, figures: dict[str, Any]) -> str:
         steps=config.steps,
         batch=config.batch_size,
         samples=config.num_samples,
-        start=config.from_policy or f"{config.warm_steps} steps of warm start",
+        start=", then ".join(starts),
         command=command("partner", config),
         results=lines,
     )

@@ -47,6 +47,17 @@ def parts_of(source: str) -> dict[Split, list[Exchange]]:
     return parts
 
 
+def rows_of_split(source: str, split: str) -> list[Exchange]:
+    """The exchanges of one split, as training would split them, or of all with their duplicates."""
+    if split not in ("all", "train", "dev", "test"):
+        raise UserError(f"split is train, dev, test or all, not {split!r}.")
+    if split == "all":
+        return list(load_exchanges(source))
+    if source == "sample":
+        return list(load_exchanges(f"sample:{split}"))
+    return [exchange for exchange in load_exchanges(source) if split_of(exchange) == split]
+
+
 def sources_of(data: str) -> list[str]:
     return [part.strip() for part in data.split(",") if part.strip()]
 

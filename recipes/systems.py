@@ -2,7 +2,7 @@
 
 A system is named as it is given, or by a label before an equals sign:
 
-    original,generic,prompted,trained=runs/partner/model,elsewhere=outputs.jsonl
+    original,generic,prompted,trained=runs/partner/policy,elsewhere=outputs.jsonl
 """
 
 from __future__ import annotations
@@ -38,13 +38,16 @@ def parse_systems(text: str) -> dict[str, str]:
 
 def check_system(source: str) -> None:
     """Say at once that there is no such system, not after another one has worked for an hour."""
-    from policies.named import POLICIES, load_policy
+    from policies.edit_settings import read_settings
+    from policies.named import POLICIES, TRAINED, load_policy, policy_folder
 
     path = Path(source).expanduser()
     if path.suffix.lower() in READERS:
         if not path.is_file():
             raise UserError(f"{source}: there is no such file of outputs.")
-    elif source != ORIGINAL and source not in POLICIES and not path.is_dir():
+    elif source in TRAINED or path.is_dir():
+        read_settings(policy_folder(source))  # which know what is wrong with a folder
+    elif source != ORIGINAL and source not in POLICIES:
         load_policy(source)  # which knows what is wrong with the name
 
 

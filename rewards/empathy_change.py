@@ -9,6 +9,8 @@ from rewards.identifiers.assessment import Identifier
 from rewards.protocol import texts
 from rewriting.runtime.cache import ScoreCache
 
+Pair = tuple[str, str]
+
 
 class EmpathyChange:
     """Total empathy after minus total empathy before, each on 0..6: PARTNER's first reward.
@@ -30,7 +32,7 @@ class EmpathyChange:
         self.__name__ = name
         self.identifier = identifier
         self.argmax = argmax
-        self._empathy = ScoreCache(self._assess)
+        self._before = ScoreCache(self._one_by_one)
 
     def __call__(
         self,
@@ -40,13 +42,27 @@ class EmpathyChange:
         response_post: Sequence[str],
         **_: Any,
     ) -> list[float]:
-        after = list(zip(seeker_post, texts(completions), strict=True))
-        before = list(zip(seeker_post, response_post, strict=True))
-        # Both in one call, so that new originals share a batch with the rewrites.
-        empathy = self._empathy([*after, *before])
-        return [a - b for a, b in zip(empathy[: len(after)], empathy[len(after) :], strict=True)]
+        rewritten = texts(completions)
+        before = self._before(list(zip(seeker_post, response_post, strict=True)))
+        changed = [
+            (seeker, new)
+            for seeker, new, old in zip(seeker_post, rewritten, response_post, strict=True)
+            if new != old
+        ]
+        unique = list(dict.fromkeys(changed))
+        after = dict(zip(unique, self._assess(unique), strict=True))
+        rows = zip(seeker_post, rewritten, response_post, before, strict=True)
+        return [
+            0.0 if new == old else after[seeker, new] - earlier
+            for seeker, new, old, earlier in rows
+        ]
 
-    def _assess(self, pairs: list[tuple[str, str]]) -> list[float]:
+    def _one_by_one(self, pairs: list[Pair]) -> list[float]:
+        """Originals, which are remembered. Alone, one scores the same whenever it is first met: a
+        resumed run, whose memory is empty, gives the same bits."""
+        return [self._assess([pair])[0] for pair in pairs]
+
+    def _assess(self, pairs: list[Pair]) -> list[float]:
         written = [pair for pair in pairs if pair[1].strip()]
         if not written:
             return [0.0] * len(pairs)

@@ -11,7 +11,6 @@ from rewards.protocol import texts
 from rewriting.data.formats import parse_level
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
-from rewriting.runtime.cache import ScoreCache
 
 Probabilities = tuple[tuple[float, float, float], ...]
 
@@ -39,7 +38,6 @@ class LevelAlignment:
         self.__name__ = name
         self.identifier = identifier
         self.weights = _complete(weights or {})
-        self._probabilities = ScoreCache(self._assess)
 
     def __call__(
         self, *, completions: Sequence[Any], seeker_post: Sequence[str], **columns: Any
@@ -51,7 +49,10 @@ class LevelAlignment:
             for seeker, response, target in zip(seeker_post, responses, targets, strict=True)
             if target is not None and response.strip()
         ]
-        probabilities = dict(zip(asked, self._probabilities(asked), strict=True))
+        # Equal pairs of a call are assessed once. Nothing is kept for the next: what a batch is
+        # made of, and with it the rounding, would depend on the past, and resuming would show.
+        unique = list(dict.fromkeys(asked))
+        probabilities = dict(zip(unique, self._assess(unique), strict=True))
         rows = zip(seeker_post, responses, targets, strict=True)
         return [
             None if target is None else self._score(probabilities.get((seeker, response)), target)
@@ -66,6 +67,8 @@ class LevelAlignment:
         return math.prod(p[level] ** weight for p, level, weight in found)
 
     def _assess(self, pairs: list[tuple[str, str]]) -> list[Probabilities]:
+        if not pairs:
+            return []
         seekers, responses = zip(*pairs, strict=True)
         found = self.identifier.assess(seekers, responses, rationales=False)
         return [tuple(a.judgements[m].probabilities for m in self._counted) for a in found]

@@ -1,4 +1,4 @@
-"""Fit, on held-out rows only, what stands between logits and answers.
+"""Fit, on rows that the networks were not trained on, what stands between logits and answers.
 
 Three separate things, each a number or two per mechanism: scale and bias of the gate (honest
 probabilities, by likelihood), the bar the gate must reach (macro-F1 and accuracy of the levels),

@@ -61,8 +61,9 @@ class Architecture:
         groups = [MECHANISMS] if shared else [(mechanism,) for mechanism in MECHANISMS]
         networks = nn.ModuleList()
         for group in groups:
-            encoder, tokenizer = load_encoder(self.encoder)
-            second = None if shared else load_encoder(self.encoder)[0]
+            # Heads are float32, and a score outside autocast must not meet another kind.
+            encoder, tokenizer = load_encoder(self.encoder, torch.float32)
+            second = None if shared else load_encoder(self.encoder, torch.float32)[0]
             for part in filter(None, (encoder, second)):
                 self._make_trainable(part)
             networks.append(
@@ -73,7 +74,7 @@ class Architecture:
                     dropout=self.dropout,
                     # The shared encoder learns enough from the response, and a step costs less.
                     seeker_gradient=not shared,
-                )
+                ).to(encoder.device)
             )
         return networks, tokenizer
 

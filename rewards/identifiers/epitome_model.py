@@ -111,8 +111,7 @@ class EmpathyIdentifier(nn.Module):
         mechanisms: one head each; a single name gives the paper's independent model.
         seeker_encoder: a second encoder for the S role (the paper's arrangement).
         seeker_gradient: False stops the gradient at the encoded seeker post. A shared encoder still
-        learns, from
-            the response; a step then costs about a quarter less.
+            learns, from the response; a step then costs about a quarter less.
 
     The buffers hold what is fitted after training: `gate_scale` and `gate_bias` make the gate's
     probability honest, `strength_weight` and `strength_bias` are the linear rule on the rationale;

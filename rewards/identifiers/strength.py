@@ -3,7 +3,8 @@
 A logistic regression per mechanism on `evidence` (epitome_model.py), over the rows that have the
 mechanism at all. Weak rows are few, so the rule is held back hard. How hard, and whether further
 rows from another source help, is found by cross-validation over seekers; the bar between weak and
-strong is set on the answers of the folds that had not seen the row.
+strong is set on the answers of the folds that had not seen the row (the rule had not; the networks
+learnt gate and rationale from the train rows among them).
 
 Dimensions: N rows, E numbers of evidence.
 """
@@ -120,7 +121,8 @@ def fit_rule(rows: Rows, extra: Rows | None = None) -> tuple[np.ndarray, float, 
     """
     fewest = min(rows.strong_N.sum(), len(rows.strong_N) - rows.strong_N.sum())
     if fewest < 2 * FOLDS:
-        return np.zeros(rows.found_NE.shape[1]), 4.0 if rows.strong_N.mean() > 0.5 else -4.0, 0.0
+        mostly_strong = 2 * rows.strong_N.sum() > len(rows.strong_N)
+        return np.zeros(rows.found_NE.shape[1]), 4.0 if mostly_strong else -4.0, 0.0
     choices = [(penalty, more) for penalty in PENALTIES for more in dict.fromkeys((None, extra))]
     held_out = {choice: _held_out_logits(rows, *choice) for choice in choices}
     best = min(choices, key=lambda choice: log_loss(held_out[choice], rows.strong_N))

@@ -83,9 +83,11 @@ class Backbone:
         self._remembered = ScoreCache(self._calls, REMEMBERED_CALLS)
 
     @classmethod
-    def load(cls, name: str = "smollm2-135m", **options: Any) -> Backbone:
+    def load(
+        cls, name: str = "smollm2-135m", *, dtype: torch.dtype | None = None, **options: Any
+    ) -> Backbone:
         """A backbone of its own, by model name: what a run that trains an adapter needs."""
-        return cls(*load_causal(name), name=name, **options)
+        return cls(*load_causal(name, dtype), name=name, **options)
 
     @staticmethod
     def shared(name: str = "smollm2-135m") -> Backbone:

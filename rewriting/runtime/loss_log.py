@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rewriting.runtime.files import disk_errors
+
 
 class LossLog:
     """A JSON line per step. A part of the checkpoint, so that a resumed log has no step twice."""
@@ -22,9 +24,10 @@ class LossLog:
 
     def _write(self, rows: Sequence[dict[str, float]], mode: str) -> None:
         if self.writes:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open(mode, encoding="utf-8") as file:
-                file.writelines(json.dumps(row) + "\n" for row in rows)
+            with disk_errors(self.path):
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                with self.path.open(mode, encoding="utf-8") as file:
+                    file.writelines(json.dumps(row) + "\n" for row in rows)
 
     def state_dict(self) -> dict[str, Any]:
         return {"rows": self.rows}
@@ -50,4 +53,5 @@ def plot(rows: Sequence[Mapping[str, float]], path: Path, title: str) -> None:
         right.set_ylabel("dev score, lower is better")
     right.plot(steps, values, "o-", color="tab:orange", label="dev")
     figure.legend(loc="outside lower center", ncols=2)
-    figure.savefig(path, dpi=120)
+    with disk_errors(path):
+        figure.savefig(path, dpi=120)

@@ -156,7 +156,7 @@ def add_up(
     for start in range(0, len(ordered), batch_size):
         loss_sum, count = loss(ordered[start : start + batch_size])
         if backward:
-            accelerator.backward(loss_sum)
+            loss_sum.backward()  # accelerate's own would divide by a launcher's accumulation steps
         total, weight = total + loss_sum.item(), weight + count
     if accelerator.num_processes == 1:
         return total, weight

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from recipes.sources import load_splits, other_responses
+from recipes.sources import load_splits, other_responses, rows_of_split
 from rewriting.data import load_exchanges, split_of
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
@@ -54,3 +54,14 @@ def test_the_sample_keeps_its_own_parts() -> None:
     posts = {name: {e.seeker_post for e in exchanges} for name, exchanges in splits.items()}
     assert not posts["train"] & posts["test"]
     assert not posts["dev"] & posts["test"]
+
+
+def test_what_is_measured_was_not_trained_on(jsonl: Callable[..., Path]) -> None:
+    for source in ("sample", str(jsonl(ROWS))):
+        trained = {e.seeker_post for e in load_splits(source)["train"]}
+        measured = {e.seeker_post for e in rows_of_split(source, "test")}
+        assert measured
+        assert not trained & measured
+    assert len(rows_of_split("sample", "all")) == 624
+    with pytest.raises(UserError, match="split is train, dev, test or all"):
+        rows_of_split("sample", "tests")

@@ -24,15 +24,17 @@ def test_equal_pairs_are_assessed_once_and_originals_never_again() -> None:
     identifier = FakeIdentifier()
     term = EmpathyChange(identifier)
     term(**COLUMNS)
-    (asked,) = identifier.asked
-    assert sorted(asked) == [
-        ("I failed.", "I am sorry."),
-        ("I failed.", "I am sorry. Why?"),
-        ("I failed.", "Stop."),
-        ("I lost.", "Stop."),
+    # Originals one by one, so that what is remembered does not depend on its company; then the
+    # rewrites that differ from their originals, together.
+    assert identifier.asked == [
+        [("I failed.", "Stop.")],
+        [("I failed.", "I am sorry.")],
+        [("I lost.", "Stop.")],
+        [("I failed.", "I am sorry. Why?"), ("I failed.", "Stop.")],
     ]
-    term(**(COLUMNS | {"completions": ["New.", "Stop.", "Stop."]}))
-    assert identifier.asked[1:] == [[("I failed.", "New.")]]
+    new = {"completions": ["New.", "New.", "Stop."]}
+    term(**(COLUMNS | new))
+    assert identifier.asked[4:] == [[("I failed.", "New.")]]
 
 
 def test_batch_size_and_order_do_not_matter() -> None:
