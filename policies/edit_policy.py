@@ -294,7 +294,9 @@ class EditAgent:
         tokenizer = self.backbone.tokenizer
         known = [token for token in tokens if token < len(tokenizer)]
         options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
-        text = tokenizer.decode(known, **options)
+        # Cut off by the limit it is no sentence and changes nothing: a policy learns to end one.
+        ended = bool(tokens) and bool(self.writer.endings_V[tokens[-1]])
+        text = tokenizer.decode(known, **options) if ended else ""
         return Action(position, tuple(tokens), " ".join(text.split()))
 
     # ---- a policy

@@ -56,6 +56,7 @@ HEAVY = {"torch", "transformers", "trl", "peft", "datasets", "sentence_transform
         "import rewriting.data, rewriting.loop, rewriting.show",
         "import recipes.cli",
         "import rewriting.runtime.models, rewriting.runtime.checkpoints",
+        "import rewriting.measures, rewriting.report.page",
     ],
 )
 def test_heavy_libraries_are_imported_where_they_are_used(statement: str) -> None:

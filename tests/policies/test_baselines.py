@@ -2,11 +2,14 @@
 
 import pytest
 
+from policies.edit_settings import read_settings
 from policies.generic import GenericPolicy
-from policies.named import POLICIES, load_policy
+from policies.named import POLICIES, TRAINED, load_policy, policy_folder
 from policies.prompted import PromptedPolicy, clean_reply
 from rewriting import Exchange, UserError, apply_edits
 from rewriting.data import load_exchanges
+
+WEIGHT_FILES = ("adapter_model.safetensors", "position_head.safetensors")
 
 
 def test_generic_says_the_same_to_everybody() -> None:
@@ -64,3 +67,14 @@ def test_a_long_post_keeps_the_instruction_and_its_own_end() -> None:
     assert "the end" in text
     assert text.endswith('Here is the warmer answer: "')
     assert len(prompt) <= 210  # seams between cut texts may add a token or two
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_what_is_shipped_is_whole(name: str) -> None:
+    folder = policy_folder(name)
+    backbone, settings = read_settings(folder)
+    assert backbone == "smollm2-135m"
+    assert settings.rank
+    sizes = [(folder / part).stat().st_size for part in WEIGHT_FILES]
+    assert sum(sizes) < 6_000_000
+    assert "python train.py partner" in (folder / "README.md").read_text(encoding="utf-8")
