@@ -28,7 +28,7 @@ from rewards.identifiers.rationales import (
 )
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
-from rewriting.runtime.files import write_json
+from rewriting.runtime.files import disk_errors, write_json
 from rewriting.runtime.models import load_encoder
 
 SETTINGS, WEIGHTS = "identifier.json", "identifier.safetensors"
@@ -122,14 +122,16 @@ class EpitomeIdentifier:
         """Write what differs from the pretrained encoder, and how to build the rest."""
         from safetensors.torch import save_file
 
-        folder.mkdir(parents=True, exist_ok=True)
+        with disk_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / SETTINGS, asdict(self.architecture))
         weights = {
             f"{place}.{name}": tensor.contiguous()
             for place, network in enumerate(self.networks)
             for name, tensor in shipped_state(network, dtype).items()
         }
-        save_file(weights, folder / WEIGHTS)
+        with disk_errors(folder):
+            save_file(weights, folder / WEIGHTS)
 
     def assess(
         self,

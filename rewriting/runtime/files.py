@@ -16,10 +16,14 @@ from rewriting.errors import UserError
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
     """Say a full disk or a forbidden folder in one line that names the path."""
+    from safetensors import SafetensorError  # which its writer raises instead of an OSError
+
     try:
         yield
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror or error}.") from error
+    except SafetensorError as error:
+        raise UserError(f"cannot write {path}: {error}.") from error
 
 
 def fsync_file(path: Path) -> None:

@@ -96,6 +96,12 @@ def test_a_row_does_not_depend_on_its_batch(kind: str) -> None:
     assert agent.sample(MANY, [seed + 100 for seed in SEEDS])[0] != actions
 
 
+def unlikely_shares(shares: Tensor, probabilities: Tensor, drawn: int) -> int:
+    """How many shares are over four standard deviations, and one draw, off their probability."""
+    spread = (probabilities * (1 - probabilities) / drawn).sqrt()
+    return int(((shares - probabilities).abs() > 4 * spread + 1 / drawn).sum())
+
+
 def test_frequencies_are_the_probabilities() -> None:
     agent = tiny_agent(max_new_tokens=1)
     state = STATES[1]
@@ -113,8 +119,18 @@ def test_frequencies_are_the_probabilities() -> None:
     counts = torch.zeros(len(possible))
     for action in actions:
         counts[places[action.position, action.tokens]] += 1
-    # Four standard deviations of a share of 3,000 draws are at most 0.0365.
-    assert torch.allclose(counts / drawn, joint, atol=0.0365)
+    shares = counts / drawn
+    assert unlikely_shares(shares, joint, drawn) == 0
+    # Sums of many rare outcomes: by position (the last is to keep), then by token.
+    by_place, by_token = (
+        [share[:-1].view(3, -1).sum(d) for share in (shares, joint)] for d in (1, 0)
+    )
+    kept = [share[-1:] for share in (shares, joint)]
+    assert unlikely_shares(*map(torch.cat, zip(by_place, kept, strict=True)), drawn) == 0
+    assert unlikely_shares(*by_token, drawn) == 0
+    # Another distribution would not have passed: that of the next token, or of the next position.
+    for other in (joint.roll(1), joint.roll(len(letters))):
+        assert unlikely_shares(shares, other, drawn) > 10
     position = found.position_B[[0, len(letters), 2 * len(letters), 3 * len(letters)]]
     expected = -(position.exp() * position).sum()
     assert float(found.entropy_B[0]) == pytest.approx(float(expected), abs=1e-5)
