@@ -88,7 +88,7 @@ class Config:
         default=4.0, metadata={"help": "The position head learns so many times faster there."}
     )
 
-    steps: int = field(default=20, metadata={"help": "Steps of reinforcement learning; 0: none."})
+    steps: int = field(default=16, metadata={"help": "Steps of reinforcement learning; 0: none."})
     batch_size: int = field(default=4, metadata={"help": "Exchanges of a step, all processes."})
     num_samples: int = field(default=4, metadata={"help": "Rewrites of each exchange."})
     max_empathy: int = field(
@@ -114,13 +114,13 @@ class Config:
         default=0.05, metadata={"help": "Bonus for undecided positions, per nat."}
     )
     micro_batch_size: int = field(default=8, metadata={"help": "Rows in memory at once."})
-    dev_rows: int = field(default=24, metadata={"help": "Exchanges of a dev measurement; 0: none."})
-    eval_every: int = field(default=10, metadata={"help": "Steps between two of them."})
+    dev_rows: int = field(default=16, metadata={"help": "Exchanges of a dev measurement; 0: none."})
+    eval_every: int = field(default=8, metadata={"help": "Steps between two of them."})
     keep_best: bool = field(
         default=False, metadata={"help": "Keep the weights with the best dev reward, not the last."}
     )
     save_every: int = field(default=10, metadata={"help": "Steps between two checkpoints."})
-    show_every: int = field(default=10, metadata={"help": "Steps between two looks at samples."})
+    show_every: int = field(default=8, metadata={"help": "Steps between two looks at samples."})
     report_to: str = field(
         default="", metadata={"help": "Trackers, by commas: tensorboard, wandb, trackio; '': none."}
     )
