@@ -1,7 +1,7 @@
 """A small training run as a program: to be killed, resumed, and shared by processes.
 
-python -m tests.policies.reinforce_run OUTPUT STEPS [KILL_AT]
-torchrun --nproc_per_node 2 -m tests.policies.reinforce_run OUTPUT STEPS
+python -m tests.policies.reinforce_run KIND OUTPUT STEPS [KILL_AT]
+torchrun --nproc_per_node 2 -m tests.policies.reinforce_run KIND OUTPUT STEPS
 """
 
 import os
@@ -61,7 +61,7 @@ def run(output: Path, steps: int, kind: str = "toy", **options: Any) -> tuple[An
         "entropy_weight": 0.01,
         "span_length": 2,
         "max_edits": 2,
-        "learning_rate": 0.05 if kind == "toy" else 0.005,
+        "learning_rate": 0.05 if kind == "toy" else 0.001,
         "micro_batch_size": 5,
         "dev_exchanges": EXCHANGES[:3],
         "eval_every": 3,
