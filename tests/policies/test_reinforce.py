@@ -268,7 +268,9 @@ def test_two_processes_do_the_work_of_one(kind: str, tmp_path: Path) -> None:
     one, two = steady(tmp_path / "one"), steady(tmp_path / "two")
     assert len(one) == len(two)
     for a, b in zip(one, two, strict=True):
-        assert b == pytest.approx(a, rel=1e-4, abs=1e-5)  # the first KL is rounding alone
+        if a["step"] == 1:  # the policy is the reference still: its KL is rounding, a sum of ±1e-7
+            assert abs(a.pop("kl_k1") - b.pop("kl_k1")) < 1e-5
+        assert b == pytest.approx(a, rel=1e-4, abs=1e-6)
     checkpoints = [folder / "checkpoints/step_00000005" for folder in tmp_path.iterdir()]
     assert all(checkpoint.is_dir() for checkpoint in checkpoints)
 
