@@ -30,6 +30,11 @@ class Piece:
     _logits_BSV: Tensor | None
     _head: Any
 
+    @property
+    def head(self) -> Any:
+        """What makes logits of hidden states; None where they are made already."""
+        return None if self._logits_BSV is not None else self._head
+
     def logits(self, rows: Sequence[int], columns: Sequence[int]) -> Tensor:
         """[N, V], for the tokens that follow these places: not one place more is computed."""
         if self._logits_BSV is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,9 +31,27 @@ def _partner_start() -> Policy:
 
 
 def _folder(folder: Path, name: str = "") -> Policy:
+    """The policy in a folder, of whatever kind its policy.json says; an edit policy unless told."""
+    kind = policy_kind(folder)
+    if kind == "generator":
+        from policies.generator import Generator
+
+        return Generator.load(folder, name=name)
+    if kind == "rewriter":
+        from policies.prompted import PromptedPolicy
+
+        return PromptedPolicy.load(folder, name=name)
     from policies.edit_policy import EditAgent
 
     return EditAgent.load(folder, name=name)
+
+
+def policy_kind(folder: Path) -> str:
+    """What policy.json says; an empty text where there is none, or none that can be read."""
+    try:
+        return str(json.loads((folder / "policy.json").read_text(encoding="utf-8"))["kind"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 SHIPPED = Path(__file__).parent / "shipped"

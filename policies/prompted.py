@@ -1,38 +1,52 @@
-"""`prompted`: a causal chat model, asked zero-shot to rewrite the reply. A baseline."""
+"""A causal chat model that rewrites the whole reply when it is asked to.
+
+`prompted` is the model as it is, a baseline. A rewriter is the same with an adapter that
+`train.py grpo` trained; its folder holds the adapter and policy.json.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import torch
 
+from policies.rewrite_prompt import RewritePrompt, clean_reply, end_tokens
 from policies.sampling import RowSampler
-from rewriting import Exchange, Rewrite, split_sentences
+from rewriting import Exchange, Rewrite, UserError
+from rewriting.runtime.files import write_json
 from rewriting.runtime.models import load_causal
 from rewriting.runtime.seeds import derive_seed
 
-INSTRUCTION = (
-    "You help people on a peer support site. Someone wrote:\n{seeker_post}\n\n"
-    "A peer wants to answer:\n{response_post}\n\n"
-    "Rewrite the peer's answer. Keep what it says, make it warmer, and show that the peer "
-    "understands how the person feels. Write at most four sentences."
-)
-# The model goes on from here, so its reply ends where the quotation does.
-OPENING = 'Here is the warmer answer: "'
-ENDINGS = ('"', "\n", "”")
+FILE = "policy.json"
+KIND = "rewriter"
+
+
+@dataclass(frozen=True, slots=True)
+class RewriterSettings:
+    """What a trained rewriter is, besides its adapter: policy.json."""
+
+    model: str = "smollm2-135m"
+    max_new_tokens: int = 72
+    max_prompt_tokens: int = 768
+    temperature: float = 0.5
+    top_p: float = 0.9
 
 
 class PromptedPolicy:
     """Rewrites whole responses with a chat model by name, through its own chat template.
 
-    A row's sample depends on the seed and the row alone (sampling.py). Rows are batched by length.
+    adapter: the folder of a LoRA adapter for that model; it is merged into the weights. A row's
+    sample depends on the seed and the row alone (sampling.py). Rows are batched by length.
     """
 
     def __init__(
         self,
         model_name: str = "smollm2-135m",
         *,
+        adapter: Path | None = None,
         batch_size: int = 16,
         max_new_tokens: int = 72,
         max_prompt_tokens: int = 768,
@@ -42,44 +56,47 @@ class PromptedPolicy:
     ) -> None:
         self.name = name
         self.model, self.tokenizer = load_causal(model_name)
+        if adapter is not None:
+            self.model = with_adapter(self.model, adapter)
+        self.prompt = RewritePrompt(self.tokenizer, max_prompt_tokens)
         self.batch_size = batch_size
         self.max_new_tokens = max_new_tokens
-        self.max_prompt_tokens = max_prompt_tokens
         self.temperature = temperature
         self.top_p = top_p
-        self.end_tokens = _end_tokens(self.tokenizer)
+        self.end_tokens = end_tokens(self.tokenizer)
+
+    @classmethod
+    def load(cls, folder: Path, *, name: str = "") -> PromptedPolicy:
+        """The rewriter in a folder that `train.py grpo` wrote."""
+        settings = read_rewriter(folder)
+        return cls(
+            settings.model,
+            adapter=folder,
+            max_new_tokens=settings.max_new_tokens,
+            max_prompt_tokens=settings.max_prompt_tokens,
+            temperature=settings.temperature,
+            top_p=settings.top_p,
+            name=name or str(folder),
+        )
 
     def rewrite(self, exchanges: Sequence[Exchange], *, seed: int) -> list[Rewrite]:
-        prompts = [self._prompt(exchange) for exchange in exchanges]
+        replies = self.replies(exchanges, seed=seed)
+        return [
+            Rewrite(exchange, reply or exchange.response_post)
+            for exchange, reply in zip(exchanges, replies, strict=True)
+        ]
+
+    def replies(self, exchanges: Sequence[Exchange], *, seed: int) -> list[str]:
+        """What the model writes for each; empty where it wrote no whole sentence."""
+        prompts = [self.prompt.tokens(self.prompt.text(exchange)) for exchange in exchanges]
         order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
-        rewrites: dict[int, Rewrite] = {}
+        found: dict[int, str] = {}
         for start in range(0, len(order), self.batch_size):
             batch = order[start : start + self.batch_size]
             seeds = [row_seed(exchanges[i], seed) for i in batch]
             replies = self._generate([prompts[i] for i in batch], seeds)
-            for i, reply in zip(batch, replies, strict=True):
-                rewrites[i] = Rewrite(exchanges[i], reply or exchanges[i].response_post)
-        return [rewrites[i] for i in range(len(exchanges))]
-
-    def _prompt(self, exchange: Exchange) -> list[int]:
-        """The request as tokens. Of posts that are too long, the seeker's loses its beginning."""
-        seeker = self._tokens(exchange.seeker_post)
-        response = self._tokens(exchange.response_post)[: self.max_prompt_tokens // 2]
-        frame = len(self._filled("", self.tokenizer.decode(response)))
-        room = max(0, self.max_prompt_tokens - frame)
-        kept = seeker[max(0, len(seeker) - room) :]
-        posts = (self.tokenizer.decode(kept), self.tokenizer.decode(response))
-        return self._filled(*posts)
-
-    def _filled(self, seeker_post: str, response_post: str) -> list[int]:
-        content = INSTRUCTION.format(seeker_post=seeker_post, response_post=response_post)
-        text = self.tokenizer.apply_chat_template(
-            [{"role": "user", "content": content}], tokenize=False, add_generation_prompt=True
-        )
-        return self._tokens(text + OPENING)
-
-    def _tokens(self, text: str) -> list[int]:
-        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+            found |= dict(zip(batch, replies, strict=True))
+        return [found[i] for i in range(len(exchanges))]
 
     @torch.inference_mode()
     def _generate(self, prompts: list[list[int]], seeds: list[int]) -> list[str]:
@@ -102,22 +119,27 @@ def row_seed(exchange: Exchange, seed: int) -> int:
     return derive_seed(seed, exchange.seeker_post, exchange.response_post)
 
 
-def clean_reply(text: str) -> str:
-    """What stands before the closing quotation mark, in whole sentences.
+def with_adapter(model: torch.nn.Module, folder: Path) -> torch.nn.Module:
+    """The model with the adapter of a folder in its weights."""
+    from peft import PeftModel
 
-    Empty where there is none: a salutation alone, or a sentence cut off by the limit of tokens.
-    """
-    ends = [text.index(ending) for ending in ENDINGS if ending in text]
-    sentences = split_sentences(text[: min(ends)].strip() if ends else text.strip())
-    whole = [sentence[-1] in ".!?…" for sentence in sentences.texts]
-    if not any(whole):
-        return ""
-    last = sentences.texts[-1]
-    return str(sentences) if whole[-1] or ends else str(sentences)[: -len(last)].strip()
+    from rewriting.runtime.backbone import check_adapter
+
+    check_adapter(model, folder)
+    merged: torch.nn.Module = PeftModel.from_pretrained(model, folder).merge_and_unload()
+    return merged.eval()
 
 
-def _end_tokens(tokenizer: Any) -> list[int]:
-    """Every token that ends the reply: the end token, and those that hold a quotation mark."""
-    tokens = tokenizer.batch_decode([[i] for i in range(len(tokenizer))])
-    found = [i for i, text in enumerate(tokens) if any(ending in text for ending in ENDINGS)]
-    return [tokenizer.eos_token_id, *found]
+def write_rewriter(folder: Path, settings: RewriterSettings) -> None:
+    write_json(folder / FILE, {"kind": KIND} | asdict(settings))
+
+
+def read_rewriter(folder: Path) -> RewriterSettings:
+    """The settings of a trained rewriter; one clear line where the folder holds none."""
+    try:
+        found = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        if found.pop("kind") != KIND:
+            raise ValueError("it is of another kind")
+        return RewriterSettings(**found)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{folder / FILE} does not describe a rewriter ({error}).") from error

@@ -5,24 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 COLUMNS = 3
+PANELS: Final[Mapping[str, Sequence[str]]] = {
+    "KL to the reference": ("kl_k1", "kl_k3"),
+    "actions": ("share_insert", "share_replace", "share_keep"),
+    "new sentences, tokens": ("sentence_tokens",),
+    "distinct sentences": ("distinct_sentences",),
+    "entropy of the position": ("position_entropy",),
+}
 
 
-def plot_curves(rows: Sequence[Mapping[str, float]], path: Path, title: str) -> None:
+def plot_curves(
+    rows: Sequence[Mapping[str, float]],
+    path: Path,
+    title: str,
+    health: Mapping[str, Sequence[str]] = PANELS,
+) -> None:
     """A picture with a panel for the total, each reward term, and the signs of health."""
     from matplotlib.figure import Figure
 
     terms = dict.fromkeys(n for row in rows for n in row if n.startswith("rewards/"))
-    panels = {"reward": ["reward"]} | {name.removeprefix("rewards/"): [name] for name in terms}
-    panels |= {
-        "KL to the reference": ["kl_k1", "kl_k3"],
-        "actions": ["share_insert", "share_replace", "share_keep"],
-        "new sentences, tokens": ["sentence_tokens"],
-        "distinct sentences": ["distinct_sentences"],
-        "entropy of the position": ["position_entropy"],
-    }
+    panels: dict[str, Sequence[str]] = {"reward": ["reward"]}
+    panels |= {name.removeprefix("rewards/"): [name] for name in terms} | dict(health)
     known = {name for row in rows for name in row}
     panels = {name: keys for name, keys in panels.items() if known.intersection(keys)}
     lines = math.ceil(len(panels) / COLUMNS) or 1

@@ -3,9 +3,11 @@
 import pytest
 
 from policies.edit_settings import read_settings
+from policies.generated import GeneratedPolicy
 from policies.generic import GenericPolicy
 from policies.named import POLICIES, TRAINED, load_policy, policy_folder
-from policies.prompted import PromptedPolicy, clean_reply
+from policies.prompted import PromptedPolicy
+from policies.rewrite_prompt import clean_reply
 from rewriting import Exchange, UserError, apply_edits
 from rewriting.data import load_exchanges
 
@@ -59,14 +61,27 @@ def test_prompted_rewrites_deterministically_whatever_the_batch() -> None:
 
 
 @pytest.mark.integration
+def test_generated_answers_without_the_peers_reply() -> None:
+    policy = GeneratedPolicy(max_new_tokens=32, batch_size=2)
+    secret = Exchange("I failed my exam again.", "Zanzibar is warm. Go there.")
+    text = policy.model.prompt.text(secret)
+    assert "I failed my exam again." in text
+    assert "Zanzibar" not in text
+    (rewrite,) = policy.rewrite([secret], seed=0)
+    assert rewrite.rewritten_response.strip()
+    assert rewrite.rewritten_response != secret.response_post
+    assert not rewrite.edits
+    assert policy.rewrite([secret], seed=0) == [rewrite]
+
+
+@pytest.mark.integration
 def test_a_long_post_keeps_the_instruction_and_its_own_end() -> None:
     policy = PromptedPolicy(max_prompt_tokens=200)
-    prompt = policy._prompt(Exchange("word " * 900 + "the end", "Well. " * 400))
-    text = policy.tokenizer.decode(prompt)
+    text = policy.prompt.text(Exchange("word " * 900 + "the end", "Well. " * 400))
     assert "You help people on a peer support site" in text
     assert "the end" in text
     assert text.endswith('Here is the warmer answer: "')
-    assert len(prompt) <= 210  # seams between cut texts may add a token or two
+    assert len(policy.prompt.tokens(text)) <= 210  # seams between cut texts may add a token or two
 
 
 @pytest.mark.parametrize("name", TRAINED)
