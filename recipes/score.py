@@ -117,12 +117,12 @@ def scored_rows(exchanges: Sequence[Exchange], identifier: Identifier) -> Iterat
 
 
 def score_row(exchange: Exchange, assessment: Assessment) -> dict[str, Any]:
-    """One line of the output, which every command reads again; docs/scoring.md explains it."""
+    """One line of the output, which every command reads again; docs/scoring.md explains it.
+
+    Other columns of the source stay (user, time, outcome, …), for `rewriting insights` and others.
+    """
     judgements = assessment.judgements
-    return {
-        "id": exchange.id,
-        "seeker_post": exchange.seeker_post,
-        "response_post": exchange.response_post,
+    return exchange.row() | {
         **{name: judgements[name].level for name in MECHANISMS},
         "probabilities": {
             name: [round(p, 6) for p in judgements[name].probabilities] for name in MECHANISMS

@@ -1,0 +1,74 @@
+"""The page of `rewriting insights`: findings and plots in, one self-contained HTML file out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rewriting.insights.findings import Finding, Series
+from rewriting.report.charts import Dot, dot_plot, share_plot
+from rewriting.report.page import HERE
+
+
+def render(
+    title: str,
+    *,
+    facts: Mapping[str, str],
+    levels: Mapping[str, Sequence[float]],
+    found: Sequence[Finding],
+    plotted: Mapping[str, Series],
+) -> str:
+    """The page. levels: mechanism → percent of replies at strong, weak and none."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("insights.html").render(
+        title=title,
+        facts=facts,
+        levels=share_plot([(words(n), shares) for n, shares in levels.items()], "levels"),
+        standing=[row(one) for one in found if one.stands],
+        others=[row(one) for one in found if not one.stands],
+        plots={question: plots(question, shown) for question, shown in plotted.items()},
+        style=(HERE / "style.css").read_text(encoding="utf-8"),
+    )
+
+
+def words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def row(one: Finding) -> dict[str, str]:
+    """A finding as the cells of a table."""
+    found = one.slope
+    return {
+        "question": one.question,
+        "measure": words(one.measure),
+        "estimate": f"{found.estimate:+.3f}",
+        "interval": f"{found.low:+.3f} to {found.high:+.3f}",
+        "unit": one.unit,
+        "p": f"{one.adjusted_p:.3f}" if one.adjusted_p >= 0.001 else "< 0.001",
+        "rows": f"{found.rows:,}",
+    }
+
+
+def plots(question: str, shown: Series) -> list[tuple[str, object]]:
+    """A dot plot for every measure of a question."""
+    return [
+        (
+            words(measure),
+            dot_plot(
+                [
+                    Dot(point.label, point.value, (point.low, point.high), f"{point.value:.2f}")
+                    for point in points
+                ],
+                f"{words(measure)} {question}",
+            ),
+        )
+        for measure, points in shown.items()
+        if points
+    ]
