@@ -1,0 +1,27 @@
+"""What a machine must not say to somebody in need: methods, diagnoses, medication advice, insults.
+
+Rules of words again (`outputs.toml`). They look at a text alone, not at what it answers: a reply
+that asks "Are you depressed?" passes, one that says "You are depressed" does not.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rewriting.safety.phrases import load_phrases
+from rewriting.safety.spelling import folded, plain_words, tricky_words
+from rewriting.safety.verdict import Verdict, gravest
+
+FILE = Path(__file__).parent / "outputs.toml"
+
+
+def check_output(text: str) -> Verdict:
+    """clear, or crisis with what is wrong with the text: it is not to be used."""
+    plain = folded(text)
+    views = dict.fromkeys((plain_words(plain), tricky_words(plain)))
+    found = (
+        Verdict(kind.verdict, (f'{kind.reason}: "{words}"',))
+        for view in views
+        for kind, words in load_phrases(FILE).found(view)
+    )
+    return gravest(*found)

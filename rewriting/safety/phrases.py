@@ -1,0 +1,143 @@
+"""The phrases of `phrases.toml`, compiled once and looked for in a text.
+
+Plain words and regular expressions rather than a model: a person can read why a post was held back,
+add a phrase, and see in the tests what that does. What needs understanding is for the classifier
+that a user plugs in.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rewriting.safety.needed_words import Index, needed
+from rewriting.safety.verdict import Level
+
+FILE = Path(__file__).parent / "phrases.toml"
+START, END = r"(?<![a-z0-9])", r"(?![a-z0-9])"
+GAP = r"(?: [a-z0-9]+){0,6}?"
+HIDDEN = "~"  # stands for what was cut out of a text: no phrase matches across it
+FICTION = re.compile(
+    r"(?:novel|story|stories|book|chapter|character|hero|heroine|villain|protagonist|detective"
+    r"|film|movie|show|series|episode|season|scene|play|opera|song|lyrics|game|act)"
+    r"(?: [a-z0-9]+){0,12} ?$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """One phrase: its pattern, and the words that a text with it has."""
+
+    pattern: re.Pattern[str]
+    needs: tuple[frozenset[str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Phrases that lead to the same verdict for the same reason."""
+
+    reason: str
+    verdict: Level
+    phrases: tuple[Phrase, ...]
+    fiction: bool = False
+    """Whether a match does not count right after words like novel or film."""
+    hides: bool = False
+    """Whether a match is hidden from the kinds that come after."""
+    index: Index = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "index", Index([phrase.needs for phrase in self.phrases]))
+
+    def found(self, text: str) -> Iterator[str]:
+        """The words of each phrase that is found, in a text of plain words."""
+        for number in self.index.possible(text):
+            for match in self.phrases[number].pattern.finditer(text):
+                before = text[max(0, match.start() - 90) : match.start()]
+                if not (self.fiction and FICTION.search(before)):
+                    yield match.group()
+                    break
+
+    def without(self, text: str) -> str:
+        """The text with all matches cut out."""
+        for number in self.index.possible(text):
+            text = self.phrases[number].pattern.sub(HIDDEN, text)
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Phrases:
+    """All kinds, and the turns of speech that are cut out before."""
+
+    harmless: Kind
+    kinds: tuple[Kind, ...]
+
+    def found(self, text: str) -> Iterator[tuple[Kind, str]]:
+        """Every kind that is found in a text of plain words, with the words that show it."""
+        text = self.harmless.without(text)
+        for kind in self.kinds:
+            yield from ((kind, words) for words in kind.found(text))
+            text = kind.without(text) if kind.hides else text
+
+
+@cache
+def load_phrases(file: Path = FILE) -> Phrases:
+    """Read and compile a file of phrases."""
+    table = tomllib.loads(file.read_text(encoding="utf-8"))
+    words: dict[str, str] = table["words"]
+    kinds = {
+        name: _kind(entry, words)
+        for name, entry in table.items()
+        if isinstance(entry, dict) and "phrases" in entry
+    }
+    return Phrases(kinds.pop("harmless"), tuple(kinds.values()))
+
+
+def _kind(entry: Mapping[str, Any], words: Mapping[str, str]) -> Kind:
+    phrases = tuple(compiled(phrase, words, _fillers()) for phrase in entry["phrases"])
+    fiction, hides = entry.get("fiction", False), entry.get("hides", False)
+    return Kind(entry.get("reason", ""), entry.get("verdict", "clear"), phrases, fiction, hides)
+
+
+@cache
+def _fillers() -> str:
+    words: str = tomllib.loads(FILE.read_text(encoding="utf-8"))["fillers"]
+    return "|".join(words.split())
+
+
+def compiled(phrase: str, words: Mapping[str, str], fillers: str = "just") -> Phrase:
+    """The regular expression of one phrase; the head of phrases.toml explains the language."""
+    space = rf" (?:(?:{fillers}) ){{0,3}}"
+    pattern, needs = "", []
+    for element in elements(phrase):
+        if element == "...":
+            pattern += GAP
+            continue
+        inner = element.removeprefix("!").removesuffix("?")
+        for name, alternatives in words.items():
+            inner = inner.replace(f"{{{name}}}", f"(?:{alternatives})")
+        whole = f"(?:{inner}){END}"
+        if element.startswith("!"):
+            pattern += f"(?!{space}{whole})"
+        elif element.endswith("?"):
+            pattern += f"(?:{space}{whole})?"
+        else:
+            pattern += f"{space if pattern else START}{whole}"
+            needs += [found] if (found := needed(inner)) else []
+    return Phrase(re.compile(pattern), tuple(needs))
+
+
+def elements(phrase: str) -> list[str]:
+    """A phrase at the white space that stands outside all brackets."""
+    depth, found = 0, [""]
+    for letter in phrase:
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter.isspace() and not depth:
+            found.append("")
+        else:
+            found[-1] += letter
+    return [element for element in found if element]

@@ -1,0 +1,255 @@
+"""Reading through spelling tricks: look-alike letters, digits for letters, spaces and dots inside
+words, letters that are missing, doubled or swapped.
+
+`plain_words` is the text as it stands, in lower case and without punctuation. `tricky_words` is
+what somebody may have meant who hid it: it changes words only into those of `spelling.toml`, and
+never a word that is real English there. The gate looks at both. Left out: other languages, rot13
+and the like, pictures of text.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+
+FILE = Path(__file__).parent / "spelling.toml"
+# Letters of other alphabets that look like Latin ones and that Unicode does not fold.
+LOOKALIKES = {
+    ord(other): latin
+    for latin, others in {
+        "a": "аɑαæ", "b": "вьƅ", "c": "сϲ", "d": "ԁđ", "e": "еєεɛ", "g": "ɡց", "h": "һнħ",
+        "i": "іιɩıɪ", "j": "ј", "k": "кκ", "l": "ӏłʟ", "m": "мᴍ", "n": "пոηи", "o": "оοσөøœ",
+        "p": "рρ", "q": "ԛ", "r": "гʀя", "s": "ѕꜱſß", "t": "тτ", "u": "υцս", "v": "ѵν", "w": "шωԝ",
+        "x": "хχ", "y": "уүγ", "z": "ƶᴢ",
+    }.items()
+    for other in others
+}  # fmt: skip
+APOSTROPHES = re.compile(r"['’‘`´ʼ＇]")
+WORD = re.compile(r"[a-z0-9]+")
+SQUARED = ((0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189), (0x1F1E6, 0x1F1FF))
+LONGEST = 80  # what is longer than this without a space is no word
+OUTSIDE = '.,;:?"()[]{}…–—-~_/\\«»“”„'
+STARS = "*#%•●○_-.?"
+CENSORED = re.compile(r"[a-z][*#%•●○_.?-]{1,3}[a-z]|[a-z]{2}[*#%•●○_.?-]{1,3}")
+REPEATED = re.compile(r"(.)\1+")
+NOT_LETTER = re.compile(r"[^a-z]")
+CORE = re.compile(r"kil|suicid|myself|mself|die|dead|life|hang|overdos|unalive|wrist|harm|alive")
+DIGITS = str.maketrans("013457896@$!|+€£¥(<{¡", "oieastbgbasiiteiyccci")
+DIGITS_L = str.maketrans("013457896@$!|+€£¥(<{¡", "oleastbggasllteiyccci")
+
+
+def folded(text: str) -> str:
+    """Lower case, Latin look-alikes as Latin, no accents, nothing that has no width."""
+    if text.isascii():
+        return text.lower()
+    text = unicodedata.normalize("NFKD", "".join(map(_letter, text)).casefold())
+    kept = (c for c in text if not unicodedata.combining(c) and unicodedata.category(c) != "Cf")
+    return "".join(kept).casefold().translate(LOOKALIKES)
+
+
+def _letter(character: str) -> str:
+    """A letter in a box or a circle as that letter; everything else as it is."""
+    code = ord(character)
+    for first, last in SQUARED:
+        if first <= code <= last:
+            return chr(ord("a") + code - first)
+    return character
+
+
+def plain_words(text: str) -> str:
+    """The words of a folded text with one space between them."""
+    return " ".join(WORD.findall(APOSTROPHES.sub("", text)))
+
+
+def tricky_words(text: str) -> str:
+    """The words of a folded text as they may have been meant."""
+    chunks = APOSTROPHES.sub("", text).split()
+    if all(_is_word(chunk.strip(OUTSIDE + "!")) for chunk in chunks):
+        return plain_words(text)
+    tokens: list[str] = []
+    for chunk in chunks:
+        tokens += _read(chunk) if len(chunk) <= LONGEST else WORD.findall(chunk)
+    return " ".join(_joined(tokens))
+
+
+@dataclass(frozen=True, slots=True)
+class Lexicon:
+    """The words that tricks are read as, by themselves and with every letter only once in a row."""
+
+    targets: dict[str, int]
+    """Word → how many letters may differ."""
+    squeezed: dict[str, str]
+    glue: tuple[str, ...]
+    typos: dict[str, str]
+    real: frozenset[str]
+    explicit: tuple[str, ...]
+    """Whole phrases, for what has lost its spaces."""
+    common: frozenset[str]
+
+
+@cache
+def lexicon(file: Path = FILE) -> Lexicon:
+    table = tomllib.loads(file.read_text(encoding="utf-8"))
+    targets = dict.fromkeys(table["near_twice"].split(), 2)
+    targets |= dict.fromkeys(table["near_once"].split(), 1)
+    pieces = sorted({*targets, *table["glue"].split()}, key=len, reverse=True)
+    return Lexicon(
+        targets,
+        {squeeze(word): word for word in (*table["glue"].split(), *targets)},
+        tuple(pieces),
+        table["typos"],
+        frozenset(table["real"].split()),
+        tuple(table["explicit"]),
+        frozenset(table["common"].split()),
+    )
+
+
+def squeeze(word: str) -> str:
+    """A word with no letter twice in a row."""
+    return REPEATED.sub(r"\1", word)
+
+
+@lru_cache(maxsize=20_000)
+def _read(chunk: str) -> tuple[str, ...]:
+    """The words of a piece of text without white space: as a trick if it is one, or as it is."""
+    core = chunk.strip(OUTSIDE)
+    if core.isalpha():
+        return meant(core) or (core,)
+    if CENSORED.search(core) and (word := _censored(core)):
+        return (word,)
+    for letters in (DIGITS, DIGITS_L):
+        for whole in (core, core.rstrip("!1")):
+            joined = NOT_LETTER.sub("", whole.translate(letters))
+            found = meant(joined)
+            if found and _differs(joined, found) <= 1:  # a digit and two typos are no trick
+                return found
+    words = [meant(word) or (word,) for word in WORD.findall(core)]
+    return tuple(word for found in words for word in found)
+
+
+@lru_cache(maxsize=20_000)
+def meant(token: str) -> tuple[str, ...]:
+    """The words of the lexicon that a token stands for; none where it is just itself."""
+    known = lexicon()
+    if token in known.real or len(token) < 3:
+        return ()
+    if token in known.targets or token in known.glue:
+        return (token,)
+    if token in known.typos:
+        return (known.typos[token],)
+    if word := known.squeezed.get(squeeze(token)):
+        return (word,)
+    if len(token) > 5 and (parts := _glued(token)):
+        return parts
+    return _nearest(token)
+
+
+def _differs(token: str, words: tuple[str, ...]) -> int:
+    """How many letters of a token differ from a word, letters in a row counting once."""
+    from rapidfuzz.distance import OSA
+
+    return OSA.distance(squeeze(token), squeeze("".join(words)))
+
+
+def _nearest(token: str) -> tuple[str, ...]:
+    """The word that differs from the token in one letter, or in two for long words."""
+    from rapidfuzz import process
+    from rapidfuzz.distance import OSA
+
+    known = lexicon()
+    if len(token) < 4:
+        return ()
+    for form in (token, squeeze(token)):
+        found = process.extractOne(form, known.targets.keys(), scorer=OSA.distance, score_cutoff=2)
+        if found and found[1] <= min(known.targets[found[0]], len(form) - 3):
+            return (found[0],)
+    return ()
+
+
+def _glued(token: str) -> tuple[str, ...]:
+    """A token without spaces as words of the lexicon and the glue between them, if it is all that.
+
+    Letters may be doubled. One of the words has to be a long one of the lexicon itself.
+    """
+    known = lexicon()
+    if not CORE.search(squeeze(token)):
+        return ()
+    ways: dict[int, tuple[str, ...]] = {0: ()}
+    for start in range(len(token)):
+        if start not in ways:
+            continue
+        for word in known.glue:
+            end = _doubled(word).match(token, start)
+            if end and end.end() not in ways:
+                ways[end.end()] = (*ways[start], word)
+    return ways.get(len(token), ())
+
+
+@cache
+def _doubled(word: str) -> re.Pattern[str]:
+    return re.compile("".join(f"{letter}+" for letter in squeeze(word)))
+
+
+def _censored(core: str) -> str | None:
+    """A word of the lexicon in which stars stand for letters: s**cide, k*ll."""
+    pattern = re.compile("".join("[a-z]" if c in STARS else re.escape(c) for c in core))
+    return next((word for word in lexicon().targets if pattern.fullmatch(word)), None)
+
+
+def _joined(tokens: list[str]) -> list[str]:
+    """Tokens with words put together again that were pulled apart: k i l l, sui cide."""
+    found: list[str] = []
+    place = 0
+    while place < len(tokens):
+        words = _run(tokens, place) or _pieces(tokens, place)
+        found += words[0] if words else (tokens[place],)
+        place = words[1] if words else place + 1
+    return found
+
+
+def _run(tokens: list[str], place: int) -> tuple[tuple[str, ...], int] | None:
+    """The words of a run of single letters, and where it ends."""
+    end = place
+    while end < len(tokens) and len(tokens[end]) == 1 and end - place < LONGEST:
+        end += 1
+    if end - place < 3:
+        return None
+    for letters in (DIGITS, DIGITS_L):
+        if words := meant("".join(tokens[place:end]).translate(letters)):
+            return words, end
+    return None
+
+
+def _pieces(tokens: list[str], place: int) -> tuple[tuple[str, ...], int] | None:
+    """The word that two to four pieces make, and where they end. Two real words make none."""
+    if all(map(_is_word, tokens[place : place + 2])):
+        return None
+    for count in (4, 3, 2):
+        pieces = tokens[place : place + count]
+        whole = "".join(pieces)
+        if len(pieces) == count and 4 <= len(whole) <= 14 and not all(map(_is_word, pieces)):
+            words = meant(whole)
+            if len(words) == 1 and _made_of(words[0], pieces):
+                return words, place + count
+    return None
+
+
+def _made_of(word: str, pieces: list[str]) -> bool:
+    """Whether a word is more than any of its pieces, and not another word than the first one."""
+    if squeeze("".join(pieces)) == squeeze(word):
+        return True
+    whole_first = pieces[0] in lexicon().targets and not word.startswith(pieces[0])
+    return max(map(len, pieces)) < len(word) and not whole_first
+
+
+@lru_cache(maxsize=20_000)
+def _is_word(token: str) -> bool:
+    """Whether a token is taken as it stands."""
+    known = lexicon()
+    if token in known.real or token in known.glue or token in known.common:
+        return True
+    return len(token) > 6 and token.isalpha() and not meant(token)

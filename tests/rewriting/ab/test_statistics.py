@@ -1,0 +1,172 @@
+"""Shares, tests, agreement and strengths against numbers worked out by hand or in textbooks."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+from statsmodels.stats.proportion import proportion_confint
+
+from rewriting.ab.statistics import (
+    Table,
+    alpha,
+    binomial_p,
+    bradley_terry,
+    holm,
+    nominal_alpha,
+    rate_figures,
+    table_of,
+    wilson,
+)
+
+NAN = math.nan
+
+
+def test_wilson_is_the_textbooks() -> None:
+    assert wilson(7, 10) == pytest.approx(proportion_confint(7, 10, method="wilson"))
+    assert wilson(5, 10) == pytest.approx((0.2366, 0.7634), abs=5e-5)  # 0.5 ± 1.96 / 2√(10 + 1.96²)
+    assert wilson(0, 0) is None
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.65, 0.8, 0.9])
+def test_wilson_covers_independent_votes(rate: float) -> None:
+    """The exact coverage over every outcome of 240 votes."""
+    from scipy.stats import binom
+
+    held = 0.0
+    for wins in range(241):
+        low, high = wilson(wins, 240) or (NAN, NAN)
+        held += binom.pmf(wins, 240, rate) * (low <= rate <= high)
+    assert 0.93 <= held <= 0.97
+
+
+def test_the_binomial_test_rounds_halves_towards_no_difference() -> None:
+    assert binomial_p(9, 10) == pytest.approx(22 / 1024)  # 2 · (10 + 1) / 2¹⁰
+    assert binomial_p(8.5, 10) == binomtest(8, 10).pvalue
+    assert binomial_p(1.5, 10) == binomtest(2, 10).pvalue
+    assert binomial_p(0, 0) is None
+
+
+def test_holm_by_hand() -> None:
+    found = holm({"a": 0.01, "b": 0.04, "c": 0.03, "d": None})
+    assert found.pop("d") is None
+    assert found == pytest.approx({"a": 0.03, "b": 0.06, "c": 0.06})
+    assert holm({"a": 0.9, "b": 0.8}) == {"a": 1.0, "b": 1.0}
+
+
+def krippendorffs_example() -> Table:
+    """Four observers, twelve units: Krippendorff, Computing alpha-reliability (2011), part C."""
+    codes = np.array(
+        [
+            [1, 2, 3, 3, 2, 1, 4, 1, 2, NAN, NAN, NAN],
+            [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NAN, 3],
+            [NAN, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NAN],
+            [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
+        ]
+    )
+    return Table((1, 2, 3, 4), tuple(map(str, range(12))), codes)
+
+
+def test_alpha_is_krippendorffs() -> None:
+    codes = krippendorffs_example().outcome
+    counts = np.stack([(codes == value).sum(0) for value in range(1, 6)], axis=1)
+    counts = counts[counts.sum(1) > 1].astype(float)
+    assert nominal_alpha(counts, np.ones((1, len(counts))))[0] == pytest.approx(0.743, abs=5e-4)
+
+
+def test_alpha_agrees_with_evalicas_and_has_an_interval() -> None:
+    outcome = np.array([[1, 0, 1, 0.5, 1], [1, 0, 0, 0.5, NAN], [1, 0, 1, 1, NAN]])
+    found = alpha(Table((1, 2, 3), tuple("abcde"), outcome), seed=0)
+    counts = np.array([[3, 0, 0], [0, 0, 3], [2, 0, 1], [1, 2, 0]], float)
+    assert found["alpha"] == pytest.approx(nominal_alpha(counts, np.ones((1, 4)))[0])
+    low, high = found["interval"]
+    assert low < found["alpha"] < high <= 1
+    assert found["items"] == 4
+
+
+@pytest.mark.parametrize("outcome", [[[1, 1], [1, 1]], [[1, NAN], [NAN, 0]]])
+def test_without_anything_to_agree_on_there_is_no_alpha(outcome: list[list[float]]) -> None:
+    found = alpha(Table((1, 2), ("a", "b"), np.array(outcome)), seed=0)
+    assert (found["alpha"], found["interval"]) == (None, None)
+
+
+def test_alphas_interval_covers() -> None:
+    """Two raters who copy an item's answer with a known chance: alpha is its square."""
+    generator, copied, studies, held = np.random.default_rng(0), 0.7, 300, 0
+    for _ in range(studies):
+        truth = generator.integers(0, 2, 80)
+        own = generator.integers(0, 2, (2, 80))
+        outcome = np.where(generator.random((2, 80)) < copied, truth, own).astype(float)
+        table = Table((1, 2), tuple(map(str, range(80))), outcome)
+        low, high = alpha(table, seed=1, resamples=400)["interval"]
+        held += low <= copied**2 <= high
+    assert 0.92 <= held / studies <= 0.98
+
+
+def test_ties_are_left_out_or_split() -> None:
+    votes = [(1, "a", 1.0), (1, "b", 0.5), (1, "c", 1.0), (2, "a", 0.0), (2, "b", 1.0)]
+    table = table_of(votes)
+    assert (table.wins, table.ties, table.losses) == (3, 1, 1)
+    out = rate_figures(table, ties="left_out", seed=0)
+    split = rate_figures(table, ties="split", seed=0)
+    assert (out["votes"], out["win_rate"]) == (4, 0.75)
+    assert (split["votes"], split["win_rate"]) == (5, pytest.approx(0.7))
+    assert out["wilson"] == wilson(3, 4)
+    assert split["wilson"] == wilson(3.5, 5)
+    assert out["binomial_p"] == pytest.approx(10 / 16)
+
+
+@pytest.mark.parametrize(
+    "votes",
+    [
+        [],
+        [(1, "a", 0.5), (2, "b", 0.5)],
+        [(1, "a", 1.0), (1, "b", 0.0)],  # one rater
+        [(1, "a", 1.0), (2, "b", 0.0), (3, "c", 1.0)],  # raters and items are the same thing
+    ],
+)
+def test_too_few_votes_have_no_clustered_figures(votes: list[tuple[int, str, float]]) -> None:
+    found = rate_figures(table_of(votes), ties="left_out", seed=0)
+    assert found["clustered"] is None
+    assert found["clustered_p"] is None
+
+
+def test_strengths_of_two_systems_are_their_log_odds() -> None:
+    votes = [(n % 5, f"e{n}", "a", "b", float(n % 4 > 0)) for n in range(40)]  # 30 to 10
+    found = bradley_terry(votes, ("a", "b"), seed=0, resamples=40)
+    assert found["a"]["strength"] == pytest.approx(math.log(3) / 2, abs=1e-3)
+    assert found["b"]["strength"] == pytest.approx(-math.log(3) / 2, abs=1e-3)
+    low, high = found["a"]["interval"]
+    assert low < math.log(3) / 2 < high
+
+
+def test_strengths_follow_who_beats_whom() -> None:
+    pairs = [("a", "b"), ("b", "c"), ("a", "c")]
+    votes = [
+        (rater, f"e{n}", *pairs[n % 3], 1.0 if n % 7 else 0.5)
+        for rater in (1, 2)
+        for n in range(60)
+    ]
+    found = bradley_terry(votes, ("c", "b", "a"), seed=0, resamples=10)
+    assert list(found) == ["c", "b", "a"]
+    assert found["a"]["strength"] > found["b"]["strength"] > found["c"]["strength"]
+    assert sum(one["strength"] for one in found.values()) == pytest.approx(0)
+
+
+def test_correlations_are_what_a_plan_asks_for() -> None:
+    from rewriting.ab.simulation import simulated_votes
+
+    votes, _, _ = simulated_votes(
+        np.random.default_rng(0),
+        studies=1,
+        raters=60,
+        items=60,
+        votes_per_item=60,
+        win_rate=0.6,
+        rater_correlation=0.2,
+        item_correlation=0.1,
+    )
+    table = Table(tuple(range(60)), tuple(map(str, range(60))), votes[0])
+    found = rate_figures(table, ties="left_out", seed=0)
+    assert found["rater_correlation"] == pytest.approx(0.2, abs=0.06)
+    assert found["item_correlation"] == pytest.approx(0.1, abs=0.04)
