@@ -1,0 +1,205 @@
+"""How well appraisals and alignments are found: figures with intervals, and what to beat."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewards.identifiers.alignment import KINDS, Alignment
+from rewards.identifiers.alignment_pairs import Grid
+from rewards.identifiers.appraisal_units import LABELS, Unit
+from rewards.identifiers.appraisals import Appraiser
+from rewriting.data.appraisals import ROLES
+
+RESAMPLES = 1000
+Figures = dict[str, Any]
+Array = NDArray[Any]
+
+
+def grouped_interval(
+    statistic: Callable[[Array], float], groups: Sequence[Hashable], seed: int = 0
+) -> tuple[float, float] | None:
+    """95 % of a statistic of rows, drawing whole groups with replacement; None for one group.
+
+    statistic: of row numbers, some more than once. What it cannot say of a draw (NaN) is left out.
+    """
+    rows: dict[Hashable, list[int]] = {}
+    for row, group in enumerate(groups):
+        rows.setdefault(group, []).append(row)
+    if len(rows) < 2:
+        return None
+    parts = [np.array(own) for own in rows.values()]
+    generator = np.random.default_rng(seed)
+    draws = generator.integers(len(parts), size=(RESAMPLES, len(parts)))
+    values = [statistic(np.concatenate([parts[k] for k in draw])) for draw in draws]
+    low, high = np.nanquantile(values, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def appraisal_figures(units: Sequence[Unit], called: Sequence[str], *, seed: int = 0) -> Figures:
+    """Percentages: accuracy, macro_f1 over ten labels, F1 of each label; intervals; n."""
+    gold = np.array([LABELS.index(unit.label) for unit in units])
+    found = np.array([LABELS.index(label) for label in called])
+    groups = [unit.group for unit in units]
+
+    def counts(rows: Array) -> Array:
+        pairs = np.bincount(gold[rows] * len(LABELS) + found[rows], minlength=len(LABELS) ** 2)
+        return pairs.reshape(len(LABELS), len(LABELS))
+
+    measures: dict[str, Callable[[Array], float]] = {
+        "accuracy": lambda rows: 100 * float(np.mean(gold[rows] == found[rows])),
+        "macro_f1": lambda rows: 100 * macro_f1(counts(rows)),
+    }
+    everything = np.arange(len(units))
+    return {
+        **{name: measure(everything) for name, measure in measures.items()},
+        "f1": {label: 100 * _f1(gold == k, found == k) for k, label in enumerate(LABELS)},
+        "count": {label: int((gold == k).sum()) for k, label in enumerate(LABELS)},
+        "intervals": {
+            name: grouped_interval(measure, groups, seed) for name, measure in measures.items()
+        },
+        "n": len(units),
+    }
+
+
+def macro_f1(counts_LL: Array) -> float:
+    """The mean F1 of the labels that occur, from how often each (gold, called) came."""
+    totals_L = counts_LL.sum(axis=0) + counts_LL.sum(axis=1)
+    there = totals_L > 0
+    return float(np.mean(2 * np.diag(counts_LL)[there] / totals_L[there]))
+
+
+def called_by(appraiser: Appraiser, units: Sequence[Unit]) -> list[str]:
+    probabilities = appraiser.probabilities([u.text for u in units], [u.role for u in units])
+    return [LABELS[place] for place in probabilities.argmax(dim=-1).tolist()]
+
+
+def majority(train: Sequence[Unit], units: Sequence[Unit]) -> list[str]:
+    """The most frequent label, whoever speaks."""
+    label = Counter(unit.label for unit in train).most_common(1)[0][0]
+    return [label] * len(units)
+
+
+def majority_by_role(train: Sequence[Unit], units: Sequence[Unit]) -> list[str]:
+    """The most frequent label of the target's, and of the observer's sentences."""
+    by_role = {
+        role: Counter(u.label for u in train if u.role == role).most_common(1)[0][0]
+        for role in ROLES
+    }
+    return [by_role[unit.role] for unit in units]
+
+
+def word_weights(train: Sequence[Unit], units: Sequence[Unit]) -> list[str]:
+    """Logistic regression on tf-idf of words and word pairs, with the role as one more word."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+
+    words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"\w+|\?")
+    model = LogisticRegression(C=10, class_weight="balanced", max_iter=2000)
+    features = words.fit_transform([f"role{u.role} {u.text}" for u in train])
+    model.fit(features, [u.label for u in train])
+    return list(model.predict(words.transform([f"role{u.role} {u.text}" for u in units])))
+
+
+BASELINES: dict[str, Callable[[Sequence[Unit], Sequence[Unit]], list[str]]] = {
+    "majority": majority,
+    "majority by role": majority_by_role,
+    "tf-idf logistic regression": word_weights,
+}
+
+
+def flat_scores(model: Alignment, grids: Sequence[Grid]) -> tuple[Array, Array, Array, list[str]]:
+    """Score, aligned or not, advice or not, and group of every pair of the grids."""
+    scores = [scores.flatten().numpy() for scores in model.scores(grids)]
+    gold = [grid.gold() for grid in grids]
+    advice = [grid.advice() for grid in grids]
+    groups = [grid.group for grid in grids for _ in range(grid.size)]
+    return np.concatenate(scores), np.concatenate(gold), np.concatenate(advice), groups
+
+
+def alignment_figures(model: Alignment, grids: Sequence[Grid], *, seed: int = 0) -> Figures:
+    """Percentages: auroc, f1, precision, recall of all pairs and of each kind; intervals; n."""
+    scores, gold, advice, groups = flat_scores(model, grids)
+    figures: Figures = pair_figures(scores, gold)
+    figures["intervals"] = {
+        "auroc": grouped_interval(lambda rows: auroc(scores[rows], gold[rows]), groups, seed),
+        "f1": grouped_interval(lambda rows: 100 * _f1(gold[rows], scores[rows] > 0), groups, seed),
+    }
+    for kind, chosen in zip(KINDS, (~advice, advice), strict=True):
+        figures[kind] = pair_figures(scores[chosen], gold[chosen])
+    return figures
+
+
+def alignment_difference(
+    first: Alignment, second: Alignment, grids: Sequence[Grid], *, seed: int = 0
+) -> Figures:
+    """What the first has more of auroc and f1 than the second, drawing the same seekers for both.
+
+    Tighter than two intervals side by side: both models find the same posts hard.
+    """
+    (one, gold, _, groups), (other, *_) = (flat_scores(model, grids) for model in (first, second))
+    measures: dict[str, Callable[[Array], float]] = {
+        "auroc": lambda rows: auroc(one[rows], gold[rows]) - auroc(other[rows], gold[rows]),
+        "f1": lambda rows: (
+            100 * (_f1(gold[rows], one[rows] > 0) - _f1(gold[rows], other[rows] > 0))
+        ),
+    }
+    everything = np.arange(len(gold))
+    return {
+        **{name: measure(everything) for name, measure in measures.items()},
+        "intervals": {n: grouped_interval(m, groups, seed) for n, m in measures.items()},
+    }
+
+
+def pair_figures(scores: Array, gold: Array) -> Figures:
+    called = scores > 0
+    hits = int((called & gold).sum())
+    return {
+        "auroc": auroc(scores, gold),
+        "f1": 100 * _f1(gold, called),
+        "precision": 100 * hits / max(1, int(called.sum())),
+        "recall": 100 * hits / max(1, int(gold.sum())),
+        "n": len(gold),
+        "aligned": int(gold.sum()),
+    }
+
+
+def auroc(scores: Array, gold: Array) -> float:
+    """In percent; NaN where there is nothing on one side."""
+    from scipy.stats import rankdata
+
+    positives = int(gold.sum())
+    negatives = len(gold) - positives
+    if not positives or not negatives:
+        return float("nan")
+    ranks = float(rankdata(scores)[gold].sum())
+    return 100 * (ranks - positives * (positives + 1) / 2) / (positives * negatives)
+
+
+def fit_thresholds(model: Alignment, grids: Sequence[Grid]) -> None:
+    """Set the model's thresholds to those of the best F1 on the grids, one for each kind."""
+    model.thresholds.update(dict.fromkeys(KINDS, 0.0))
+    scores, gold, advice, _ = flat_scores(model, grids)
+    for kind, chosen in zip(KINDS, (~advice, advice), strict=True):
+        if gold[chosen].any():
+            model.thresholds[kind] = best_threshold(scores[chosen], gold[chosen]) / model.scale
+
+
+def best_threshold(scores: Array, gold: Array) -> float:
+    """Between two neighbouring scores: where calling all above it aligned has the best F1."""
+    order = np.argsort(-scores, kind="stable")
+    ranked, hits = scores[order], np.cumsum(gold[order])
+    f1 = 2 * hits / (np.arange(1, len(order) + 1) + gold.sum())
+    f1[:-1][ranked[:-1] == ranked[1:]] = -1.0  # equal scores are called together
+    best = int(f1.argmax())
+    below = ranked[best + 1] if best + 1 < len(ranked) else ranked[best] - 1.0
+    return float((ranked[best] + below) / 2)
+
+
+def _f1(gold: Array, called: Array) -> float:
+    total = int(gold.sum()) + int(called.sum())
+    return 2 * int((gold & called).sum()) / total if total else 0.0
