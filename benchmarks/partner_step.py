@@ -5,12 +5,15 @@
 Time. Ours is the step of policies/reinforce.py with the defaults of recipes/partner.py, on a new
 policy. Then the very samples that it drew go the way of the code released with the paper (arXiv
 2101.07714), on the same model:
-- one sample at a time;
+- sampling and scoring one sample at a time; the update in padded batches, as there, and so the
+  reference, which the released code lacks;
 - generation without a key-value cache: every new token reads the whole text again;
 - the unchanged original is scored again for every sample;
 - a model each for policy, reference, fluency, the forward and the backward language model, and six
   encoders for empathy;
 - the whole model is trained; with --adapter an adapter like ours, so that only the running differs.
+It is spared what it does worse still: it goes on writing after the first sentence, up to 1,000
+tokens.
 No exchange comes twice, so that ours is not helped by originals it has scored before.
 
 Memory. The peak of a process that samples and updates, and of one that does the whole step, with
@@ -34,11 +37,12 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from released_partner import Released, any_advantages
+from stopwatch import Stopwatch
 
 from policies.advantages import leave_one_out
 from policies.policy_update import improve, kl_figures
 from policies.reinforce import paid
-from policies.reinforce_log import Clock, outcomes_of
+from policies.reinforce_log import outcomes_of
 from policies.rollouts import Episode, column_names, reward_columns, sample_episodes
 from recipes.partner import Config, kl_penalty, start_agent
 from recipes.sources import drawn
@@ -68,7 +72,7 @@ class Ours:
             models = Models(identifier=config.identifier, language_model=self.agent.backbone)
             self.reward, self.kl = build_rewards(config.rewards, models), kl_penalty(config)
 
-    def step(self, number: int, exchanges: Sequence[Exchange], clock: Clock) -> list[Episode]:
+    def step(self, number: int, exchanges: Sequence[Exchange], clock: Stopwatch) -> list[Episode]:
         config, samples = self.config, self.config.num_samples
         with clock("sampling"):
             episodes = sample_episodes(
@@ -122,10 +126,10 @@ def seconds(config: Config, steps: int, adapter: bool) -> dict[str, dict[str, fl
     ours = Ours(config)
     released = Released(config, ours.agent, adapter=adapter)
     warm_up, *batches = chosen_exchanges(config, steps + 1)
-    released.step(ours.step(0, warm_up, Clock())[:1], Clock())
+    released.step(ours.step(0, warm_up, Stopwatch())[:1], Stopwatch())
     sums = {way: dict.fromkeys(PARTS, 0.0) for way in ("ours", "released")}
     for number, exchanges in enumerate(batches, start=1):
-        clocks = {"ours": Clock(), "released": Clock()}
+        clocks = {"ours": Stopwatch(), "released": Stopwatch()}
         released.step(ours.step(number, exchanges, clocks["ours"]), clocks["released"])
         for way, clock in clocks.items():
             for part in PARTS:
@@ -137,7 +141,7 @@ def peak(config: Config, steps: int, bare: bool) -> float:
     """The peak memory of this process after some steps, in MB."""
     ours = Ours(config, bare=bare)
     for number, exchanges in enumerate(chosen_exchanges(config, steps)):
-        ours.step(number, exchanges, Clock())
+        ours.step(number, exchanges, Stopwatch())
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 

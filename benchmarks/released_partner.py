@@ -3,7 +3,7 @@
 What it does and what of that is charged is said there. Its errors (signs, wrong positions, constant
 terms) are not repeated: they cost nothing.
 
-Legend: T tokens of a text, N of its end, V vocabulary, D width.
+Legend: B rows, T tokens of a text, N of its end, V vocabulary, D width.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 
 import torch
 import yaml
+from stopwatch import Stopwatch
 from torch import Tensor, nn
 
 from policies.edit_policy import EditAgent
 from policies.edit_prompt import instruction
 from policies.edit_roles import attention_layers
-from policies.reinforce_log import Clock
 from policies.rollouts import Episode, Turn, column_names, reward_columns
 from recipes.partner import Config
 from rewriting.runtime.models import load_causal
@@ -53,7 +53,7 @@ class Released:
         self.reference = new_model(config)
         self.rewards = ReleasedRewards(config, agent.backbone.tokens, agent.backbone.start_token)
 
-    def step(self, episodes: Sequence[Episode], clock: Clock) -> None:
+    def step(self, episodes: Sequence[Episode], clock: Stopwatch) -> None:
         turns = [turn for episode in episodes for turn in episode.turns]
         with clock("sampling"), torch.no_grad():
             for turn in turns:
@@ -61,12 +61,15 @@ class Released:
         with clock("rewards"), torch.no_grad():
             for episode in episodes:
                 self.rewards(reward_columns([episode], column_names([episode.exchange])))
+        size = self.config.micro_batch_size
+        batches = [turns[start : start + size] for start in range(0, len(turns), size)]
         with clock("reference"), torch.no_grad():
-            for turn in turns:
-                self.log_prob(self.reference, turn)
+            for batch in batches:
+                self.log_probs(self.reference, batch)
         with clock("update"):
-            for turn, advantage in zip(turns, any_advantages(len(turns)), strict=True):
-                (-advantage * self.log_prob(self.policy, turn)).backward()
+            for batch in batches:
+                advantages_B = self.head.weight.new_tensor(any_advantages(len(batch)))
+                (-advantages_B * self.log_probs(self.policy, batch)).sum().backward()
             nn.utils.clip_grad_norm_(self.trained, self.config.max_grad_norm)
             self.optimizer.step()
             self.optimizer.zero_grad()
@@ -79,13 +82,26 @@ class Released:
             logits_TV, _ = read(self.policy, [*prompt, *lead, *turn.action.tokens[:number]])
             torch.multinomial(logits_TV[-1].softmax(dim=-1), 1)
 
-    def log_prob(self, model: Any, turn: Turn) -> Tensor:
-        """Of the position, at the prompt's last token, and of the sentence."""
-        prompt, lead = self.texts(turn)
-        ids = [*prompt, *lead, *turn.action.tokens]
-        logits_TV, hidden_TD = read(model, ids, hidden=True)
-        position = self.head(hidden_TD[len(prompt) - 1]).log_softmax(dim=-1)[0]
-        return position + tail_log_prob(logits_TV, turn.action.tokens)
+    def log_probs(self, model: Any, turns: Sequence[Turn]) -> Tensor:
+        """[B], of each position, at the prompt's last token, and sentence; one padded batch."""
+        texts = [self.texts(turn) for turn in turns]
+        rows = [
+            torch.tensor([*prompt, *lead, *turn.action.tokens])
+            for (prompt, lead), turn in zip(texts, turns, strict=True)
+        ]
+        ids_BT = nn.utils.rnn.pad_sequence(rows, batch_first=True).to(model.device)
+        ones = [torch.ones_like(row) for row in rows]
+        mask_BT = nn.utils.rnn.pad_sequence(ones, batch_first=True).to(model.device)
+        output = model(
+            input_ids=ids_BT, attention_mask=mask_BT, use_cache=False, output_hidden_states=True
+        )
+        found = []
+        for number, ((prompt, _), turn) in enumerate(zip(texts, turns, strict=True)):
+            hidden_D = output.hidden_states[-1][number, len(prompt) - 1]
+            position = self.head(hidden_D).log_softmax(dim=-1)[0]
+            logits_TV = output.logits[number, : len(rows[number])]
+            found.append(position + tail_log_prob(logits_TV, turn.action.tokens))
+        return torch.stack(found)
 
     def texts(self, turn: Turn) -> tuple[list[int], list[int]]:
         """The prompt, and what names the position; nothing for keep."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +23,8 @@ from pathlib import Path
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from stopwatch import seconds
 
 from rewards.identifiers.epitome import EpitomeIdentifier, batches, tokenise
 from rewards.identifiers.named import load_identifier
@@ -69,9 +70,9 @@ def bare_encoder(identifier: EpitomeIdentifier, pairs: Pairs) -> None:
 
 
 def pairs_per_second(work: Callable[[], None], count: int) -> float:
-    start = time.perf_counter()
+    start = seconds()
     work()
-    return count / (time.perf_counter() - start)
+    return count / (seconds() - start)
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from rewriting.exchange import Exchange
 from rewriting.sentences import Sentences, split_sentences
 
 MIN_OVERLAP: Final = 0.5
-INNER_END: Final = re.compile(rf"(?<=[{''.join(sorted(ENDS))}])[\"'”’)\]]*\s")
+INNER_END: Final = re.compile(rf"[{''.join(sorted(ENDS))}][\"'”’)\]]*(?=\s)")
 # Links, forums, markup, notes about the post itself, curses.
 NOT_PROSE: Final = re.compile(
     r"https?:|www\.|\b/?[ru]/\w|[\[\]<>|*#^_~{}\\]|&\w+;|^edit\b|fuck|shit|\bwtf\b|\bop\b",
@@ -104,7 +104,9 @@ def overlap(rationale: str, sentence: str) -> float:
 
 def first_sentence(text: str) -> str:
     """The text up to its first inner end of a sentence: a policy writes one at a time."""
-    return INNER_END.split(" ".join(text.split()), maxsplit=1)[0]
+    text = " ".join(text.split())
+    end = INNER_END.search(text)
+    return text[: end.end()] if end else text
 
 
 def suitable(sentence: str, min_words: int, max_words: int) -> bool:

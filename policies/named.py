@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -22,12 +23,26 @@ def _prompted() -> Policy:
     return PromptedPolicy()
 
 
+def _generated() -> Policy:
+    from policies.generated import GeneratedPolicy
+
+    return GeneratedPolicy()
+
+
 def _partner() -> Policy:
     return _folder(policy_folder("partner"), "partner")
 
 
 def _partner_start() -> Policy:
     return _folder(policy_folder("partner-start"), "partner-start")
+
+
+def _emprl() -> Policy:
+    return _folder(policy_folder("emprl"), "emprl")
+
+
+def _emprl_sft() -> Policy:
+    return _folder(policy_folder("emprl-sft"), "emprl-sft")
 
 
 def _folder(folder: Path, name: str = "") -> Policy:
@@ -58,13 +73,18 @@ SHIPPED = Path(__file__).parent / "shipped"
 TRAINED: dict[str, Path] = {
     "partner": SHIPPED / "partner",
     "partner-start": SHIPPED / "partner_start",
+    "emprl": SHIPPED / "emprl",
+    "emprl-sft": SHIPPED / "emprl_sft",
 }
 """Trained policies that come with the package: name → folder."""
 
 POLICIES: dict[str, Callable[[], Policy]] = {
     "partner": _partner,
     "partner-start": _partner_start,
+    "emprl": _emprl,
+    "emprl-sft": _emprl_sft,
     "prompted": _prompted,
+    "generated": _generated,
     "generic": _generic,
 }
 
@@ -80,6 +100,23 @@ def load_policy(name: str) -> Policy:
         f"there is no policy {name!r}. Known policies: {', '.join(POLICIES)}; "
         "or the folder of a trained one."
     )
+
+
+def policy_digest(name: str) -> str:
+    """What the files of a trained policy are, whatever it is called; empty for one without files.
+
+    A folder that is trained again keeps its name: a job that goes on has to know.
+    """
+    from rewriting.runtime.files import sha256_of
+
+    folder = TRAINED.get(name, Path(name).expanduser())
+    if not folder.is_dir() or (name in POLICIES and name not in TRAINED):
+        return ""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    whole = hashlib.sha256()
+    for path in files:
+        whole.update(f"{path.relative_to(folder).as_posix()}\0{sha256_of(path)}\n".encode())
+    return whole.hexdigest()
 
 
 def policy_folder(name: str) -> Path:

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from recipes.comparison import chosen_system, differences
 from recipes.outcomes import Assessor, Outcome, Scorer, measured, summary
 from recipes.systems import ORIGINAL, check_system, parse_systems, rewrites_of
 from recipes.tables import may_write, print_table
@@ -34,9 +36,14 @@ class Config:
     systems: str = field(
         default="original,generic,prompted",
         metadata={
-            "help": "Separated by commas: original, a policy's name or folder, or a file of "
-            "outputs (rewritten_response beside the two posts or the id); label=… names it."
+            "help": "Separated by commas: original, a policy's name or folder, POLICY@N for the "
+            "best of N samples, or a file of outputs (rewritten_response beside the two posts or "
+            "the id); label=… names it."
         },
+    )
+    against: str = field(
+        default="",
+        metadata={"help": "The system that the others are tested against; '': the first one."},
     )
     data: str = field(
         default="sample:test",
@@ -64,6 +71,10 @@ class Config:
     rewards: str = field(
         default="", metadata={"help": "Reward terms to measure as well, as YAML; '': none."}
     )
+    ranked_by: str = field(
+        default="",
+        metadata={"help": "What ranks the samples of POLICY@N, as YAML; '': as rewriting rewrite."},
+    )
     seed: int = field(default=0, metadata={"help": "Of the rewrites and of the intervals."})
     json: str = field(default="", metadata={"help": "Write the figures to this file."})
     html: str = field(default="", metadata={"help": "Write the report to this file."})
@@ -88,6 +99,7 @@ def run(config: Config) -> dict[str, Any]:
     systems = parse_systems(config.systems)
     for source in systems.values():
         check_system(source)
+    against = chosen_system(config.against, list(systems))
     curves = read_log(Path(config.log)) if config.log else []
     models = Models(
         identifier=config.model,
@@ -97,9 +109,18 @@ def run(config: Config) -> dict[str, Any]:
     assess = Assessor(models.identifier, rationales=bool(config.html))
     exchanges = chosen_exchanges(config, assess)
     scorer = Scorer(models, config.rewards)
-    made = {n: rewrites_of(s, exchanges, seed=config.seed) for n, s in systems.items()}
+    made = {
+        name: rewrites_of(source, exchanges, seed=config.seed, ranked_by=config.ranked_by)
+        for name, source in systems.items()
+    }
     outcomes = {name: measured(name, rows, assess, scorer) for name, rows in made.items()}
-    figures = {name: summary(rows, seed=config.seed) for name, rows in outcomes.items()}
+    quiet = {"normalize_embeddings": True, "show_progress_bar": False}
+    encode = partial(models.sentence_encoder.encode, **quiet)
+    figures = {
+        name: summary(rows, seed=config.seed, encode=encode) for name, rows in outcomes.items()
+    }
+    for name, found in differences(outcomes, against, seed=config.seed).items():
+        figures[name]["against"] = {"system": against, "measures": found}
     show(config, figures)
     if config.json:
         write_json(Path(config.json), figures)
@@ -145,6 +166,23 @@ def show(config: Config, figures: Mapping[str, Mapping[str, Any]]) -> None:
     where = "with 95 % intervals" if fits else "95 % intervals in a wider window, --json and --html"
     title = f"rewrites of {config.data}, empathy by {config.model}; {where}"
     print_table(title, systems, full if fits else bare)
+    show_differences(figures)
+
+
+def show_differences(figures: Mapping[str, Mapping[str, Any]]) -> None:
+    """A second table: every system against the chosen one; nothing where there is one system."""
+    from rewriting.report.differences import compared, difference_table
+    from rewriting.report.page import measure_of, short_name
+
+    against, others = compared(figures)
+    if not others:
+        return
+    rows = [
+        [measure_of(name).title, *(f"{cell.value}  {cell.p}".rstrip() for cell in cells)]
+        for name, cells in difference_table(others).items()
+    ]
+    title = f"against {short_name(against)}, paired; p by sign flips over seekers, after Holm"
+    print_table(title, ["measure", *map(short_name, others)], rows)
 
 
 def with_interval(cell: tuple[str, str]) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rewriting import Rewrite
 from rewriting.measures import (
     MEASURES,
+    Encode,
     Interval,
     added_sentences,
     bootstrap_interval,
@@ -18,6 +19,7 @@ from rewriting.measures import (
     edit_rate,
     mean,
     most_repeated,
+    nearly_the_same,
     posts_served,
     rows_by_initial,
 )
@@ -173,8 +175,13 @@ def measured(
     return [Outcome(*row) for row in zip(rewrites, before, after, values, strict=True)]
 
 
-def summary(outcomes: Sequence[Outcome], *, seed: int = 0) -> dict[str, Any]:
-    """The figures of one system: means, and under `intervals` where they lie with 95 %."""
+def summary(
+    outcomes: Sequence[Outcome], *, seed: int = 0, encode: Encode | None = None
+) -> dict[str, Any]:
+    """The figures of one system: means, and under `intervals` where they lie with 95 %.
+
+    encode: sentences as vectors, to see which are nearly the same; without it nobody knows.
+    """
     from rewards.words import words
 
     seekers = [one.seeker for one in outcomes]
@@ -194,10 +201,15 @@ def summary(outcomes: Sequence[Outcome], *, seed: int = 0) -> dict[str, Any]:
         intervals[f"distinct_{n}"] = distinct_interval(texts, n, seekers)
     new = [one.added for one in outcomes]
     served = posts_served(new, seekers)
-    repeated = [100.0 * (posts > 1) for row in served for _, posts in row]
+    alike = nearly_the_same(new, seekers, encode) if encode else [[None] * len(row) for row in new]
     of = [seeker for row, seeker in zip(new, seekers, strict=True) for _ in row]
-    figures["repeated_sentences"] = mean(repeated)
-    intervals["repeated_sentences"] = bootstrap_interval(repeated, of, seed=seed)
+    shares: dict[str, list[float | None]] = {
+        "repeated_sentences": [100.0 * (posts > 1) for row in served for _, posts in row],
+        "same_sentence": [None if one is None else 100.0 * one for row in alike for one in row],
+    }
+    for name, found in shares.items():
+        figures[name] = mean(found)
+        intervals[name] = bootstrap_interval(found, of, seed=seed)
     figures["n"] = len(outcomes)
     own = [name for name in figures if name not in MEASURES]
     ordered = {name: figures[name] for name in (*MEASURES, *own)}

@@ -3,17 +3,22 @@
 A system is named as it is given, or by a label before an equals sign:
 
     original,generic,prompted,trained=runs/partner/policy,elsewhere=outputs.jsonl
+
+POLICY@N is the best of N samples of a policy by the reward: best4=runs/partner/policy@4.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rewriting import Edit, Exchange, Rewrite, UserError
 from rewriting.data.rows import READERS, Row, raise_bad_row, read_rows
 from rewriting.data.split import fingerprint
+
+if TYPE_CHECKING:
+    from rewriting.loop import Policy
 
 Output = tuple[str, tuple[Edit, ...]]  # a rewritten response and the edits that led to it
 ORIGINAL = "original"
@@ -38,31 +43,70 @@ def parse_systems(text: str) -> dict[str, str]:
 
 def check_system(source: str) -> None:
     """Say at once that there is no such system, not after another one has worked for an hour."""
-    from policies.edit_settings import read_settings
     from policies.named import POLICIES, TRAINED, load_policy, policy_folder
 
+    source, _ = best_of(source)
     path = Path(source).expanduser()
     if path.suffix.lower() in READERS:
         if not path.is_file():
             raise UserError(f"{source}: there is no such file of outputs.")
     elif source in TRAINED or path.is_dir():
-        read_settings(policy_folder(source))  # which know what is wrong with a folder
+        check_folder(policy_folder(source))
     elif source != ORIGINAL and source not in POLICIES:
         load_policy(source)  # which knows what is wrong with the name
 
 
-def rewrites_of(source: str, exchanges: Sequence[Exchange], *, seed: int) -> list[Rewrite]:
+def check_folder(folder: Path) -> None:
+    """Read the settings of a policy's folder, which know what is wrong with it."""
+    from policies import edit_settings, generator_settings
+    from policies.named import policy_kind
+
+    kind = policy_kind(folder)
+    if kind == generator_settings.KIND:
+        generator_settings.read_settings(folder)
+    elif kind != "rewriter":  # a causal model with LoRA, checked when it is loaded
+        edit_settings.read_settings(folder)
+
+
+def best_of(source: str) -> tuple[str, int]:
+    """Of POLICY@N the policy and N; of anything else itself and 1."""
+    policy, at, count = source.rpartition("@")
+    if not at or not count.isdecimal() or Path(source).expanduser().exists():
+        return source, 1
+    if policy == ORIGINAL or Path(policy).suffix.lower() in READERS:
+        raise UserError(f"system {source!r}: the best of {count} is for a policy that samples.")
+    if not policy or not int(count):
+        raise UserError(f"system {source!r}: write POLICY@N, such as partner@4.")
+    return policy, int(count)
+
+
+def loaded(source: str, ranked_by: str = "") -> Policy:
+    """The policy, or the best of its samples by rewards, given as YAML."""
+    from policies.best_of import BestOf
+    from policies.named import load_policy
+    from recipes.rewrite import DEFAULT_REWARDS
+    from rewards.named import Models, build_rewards
+
+    name, count = best_of(source)
+    policy = load_policy(name)
+    if count == 1:
+        return policy
+    return BestOf(policy, build_rewards(ranked_by or DEFAULT_REWARDS, Models()), count)
+
+
+def rewrites_of(
+    source: str, exchanges: Sequence[Exchange], *, seed: int, ranked_by: str = ""
+) -> list[Rewrite]:
     """What a system makes of the exchanges."""
     if source == ORIGINAL:
         return [Rewrite(exchange, exchange.response_post) for exchange in exchanges]
     if Path(source).suffix.lower() in READERS:
         return read_outputs(Path(source).expanduser(), exchanges)
-    from policies.named import load_policy
     from rewriting.runtime.progress import progress_bar
 
-    policy = load_policy(source)
+    policy = loaded(source, ranked_by)
     rewrites: list[Rewrite] = []
-    with progress_bar(f"rewriting with {policy.name}", len(exchanges)) as advance:
+    with progress_bar(f"rewriting with {source}", len(exchanges)) as advance:
         for start in range(0, len(exchanges), CHUNK):
             chunk = exchanges[start : start + CHUNK]
             rewrites += policy.rewrite(chunk, seed=seed)

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rewriting.show import new_sentences
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,12 @@ MEASURES: Final[dict[str, Measure]] = {
     "repeated_sentences": Measure(
         "% repeated", "share of new sentences that another seeker's reply got too", "lower", 0
     ),
+    "same_sentence": Measure(
+        "% nearly the same",
+        "share of new sentences of which another seeker's reply got nearly the same one",
+        "lower",
+        0,
+    ),
     "edit_rate": Measure(
         "edit rate", "words changed, by edit distance, as a part of the longer text, 0 to 1", ""
     ),
@@ -64,6 +73,11 @@ INITIAL: Final = {"none": "no empathy (0)", "some": "some (1–3)", "high": "hig
 """Groups of originals by their total empathy: PARTNER's adaptability (arXiv 2101.07714)."""
 
 Interval = tuple[float, float]
+Encode = Callable[[Sequence[str]], "np.ndarray"]
+ALIKE: Final = 0.8
+"""The cosine from which on two sentences say nearly the same, for minilm-l6: rewordings of one kind
+sentence reach 0.8 and more, the same sentence about another thing stays below 0.75."""
+COMPARED_AT_ONCE: Final = 512
 
 
 def initial_group(empathy: float) -> str:
@@ -154,6 +168,36 @@ def posts_served(
         for sentence in sentences:
             served[_plain(sentence)].add(seeker)
     return [[(sentence, len(served[_plain(sentence)])) for sentence in row] for row in new]
+
+
+def nearly_the_same(
+    new: Sequence[Sequence[str]], seekers: Sequence[Hashable], encode: Encode
+) -> list[list[bool]]:
+    """For each row's new sentences, whether another seeker got nearly the same one.
+
+    Specific or generic? A system that varies a word ("so hard", "really hard") still says the same
+    to everybody; "I'm sorry about your cat" and "… your job" are not the same. Compared by meaning,
+    not by letters, which cannot tell the two cases apart. encode: texts → vectors of length 1.
+    """
+    import numpy as np
+
+    texts = list(dict.fromkeys(sentence for row in new for sentence in row))
+    if not texts:
+        return [[] for _ in new]
+    number = {text: place for place, text in enumerate(texts)}
+    served: list[set[Hashable]] = [set() for _ in texts]
+    for row, seeker in zip(new, seekers, strict=True):
+        for sentence in row:
+            served[number[sentence]].add(seeker)
+    vectors = encode(texts)
+    receivers: list[set[Hashable]] = []  # of each sentence and of all that are like it
+    for start in range(0, len(texts), COMPARED_AT_ONCE):
+        alike = vectors[start : start + COMPARED_AT_ONCE] @ vectors.T >= ALIKE
+        receivers += [set().union(*(served[i] for i in np.flatnonzero(row))) for row in alike]
+    return [
+        [bool(receivers[number[sentence]] - {seeker}) for sentence in row]
+        for row, seeker in zip(new, seekers, strict=True)
+    ]
 
 
 def most_repeated(

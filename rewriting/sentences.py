@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import zip_longest
@@ -21,6 +22,10 @@ BREAK = re.compile(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]")
 NO_STOP = re.compile(r"(?:https?://|www\.)\S+$|(?:<3|[:;=xX]-?[DpPoO3])$")
 # pysbd reads "wow!!!! no way" as one sentence.
 SHOUT = re.compile(r"(?<=[!?]{2})\s+(?=\S)")
+# Where a long line may be cut for pysbd: the end of a sentence beyond doubt, or any white space.
+SURE_END = re.compile(r"(?:(?<=[a-z]{3}\.)|(?<=[!?]))\s+(?=[A-Z])")
+SPACE = re.compile(r"\s+(?=\S)")
+BLOCK = 2000  # characters; pysbd takes four times as long for a line twice as long
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +99,34 @@ def _starts(line: re.Match[str]) -> list[int]:
         return []
     first = len(body) - len(body.lstrip())
     starts = {first} | {gap.end() for gap in SHOUT.finditer(body)}
-    cursor = first
-    for segment in _segmenter().segment(body):
-        words = segment.strip()
-        found = body.find(words, cursor) if words else -1
-        if found < 0:  # pysbd changed a character: no boundary here rather than a lost letter
-            continue
-        # A boundary needs white space, so that links and "e.g.this" stay whole.
-        if found > first and body[found - 1].isspace():
-            starts.add(found)
-        cursor = found + len(words)
+    for start, end in _blocks(body, first):
+        if SURE_END.match(body, len(body[:start].rstrip())):
+            starts.add(start)
+        cursor = start
+        for segment in _segmenter().segment(body[start:end]):
+            words = segment.strip()
+            found = body.find(words, cursor, end) if words else -1
+            if found < 0:  # pysbd changed a character: no boundary here rather than a lost letter
+                continue
+            # A boundary needs white space, so that links and "e.g.this" stay whole.
+            if found > start and body[found - 1].isspace():
+                starts.add(found)
+            cursor = found + len(words)
     return [line.start() + start for start in sorted(starts) if not body[start].isspace()]
+
+
+def _blocks(body: str, start: int) -> Iterator[tuple[int, int]]:
+    """A line in blocks for pysbd, which is slow on long ones; an ordinary line is one block.
+
+    A block ends where a sentence does, where that can be seen; else between words; else anywhere.
+    """
+    while len(body) - start > 2 * BLOCK:
+        near, far = start + BLOCK, start + 2 * BLOCK
+        cut = SURE_END.search(body, near, far) or SPACE.search(body, near, far)
+        end = cut.end() if cut else far
+        yield start, end
+        start = end
+    yield start, len(body)
 
 
 class _Segmenter(Protocol):

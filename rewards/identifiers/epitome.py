@@ -33,7 +33,8 @@ from rewriting.runtime.models import load_encoder
 
 SETTINGS, WEIGHTS = "identifier.json", "identifier.safetensors"
 PAIRS_AT_ONCE = 512  # bounds the memory of encoded texts
-TOKENS_AT_ONCE = 8192  # in one pass of the encoder
+TOKENS_AT_ONCE = 1024  # in one pass of the encoder: on a CPU more do not stay in its caches
+GPU_TOKENS_AT_ONCE = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +171,8 @@ class EpitomeIdentifier:
         else:
             encoded_seekers = self._encode(seekers, network.encode_seeker)
             roles = (encoded_seekers, self._encode(responses, network.encode_response))
-        for rows in batches([len(roles[1][key].states_TD) for key in responses]):
+        lengths = [len(roles[1][key].states_TD) for key in responses]
+        for rows in batches(lengths, self._tokens_at_once()):
             batch = [(roles[0][seekers[row]], roles[1][responses[row]]) for row in rows]
             output = network.score_encoded(
                 *padded([seeker.states_TD for seeker, _ in batch]),
@@ -204,7 +206,7 @@ class EpitomeIdentifier:
         tokens = [tokenise(self.tokenizer, text, most) for text, most in unique]
         device = next(self.networks.parameters()).device
         found: dict[Key, Encoded] = {}
-        for rows in batches([len(ids) for ids, _ in tokens]):
+        for rows in batches([len(ids) for ids, _ in tokens], self._tokens_at_once()):
             ids = [torch.tensor(tokens[row][0]) for row in rows]
             ids_BT = nn.utils.rnn.pad_sequence(ids, batch_first=True).to(device)
             mask_BT = nn.utils.rnn.pad_sequence([torch.ones_like(i) for i in ids], batch_first=True)
@@ -213,6 +215,10 @@ class EpitomeIdentifier:
                 offsets = tokens[row][1]
                 found[unique[row]] = Encoded(states_BTD[place, : len(offsets)], offsets)
         return found
+
+    def _tokens_at_once(self) -> int:
+        on_cpu = next(self.networks.parameters()).device.type == "cpu"
+        return TOKENS_AT_ONCE if on_cpu else GPU_TOKENS_AT_ONCE
 
     def _rationales(self, mechanism: str, answer: Answer) -> tuple[str, ...]:
         """The parts of the response that carry its level, as exact substrings."""
@@ -264,11 +270,12 @@ def tokenise(tokenizer: Any, text: str, most: int) -> tuple[list[int], list[tupl
     return found["input_ids"] or [tokenizer.pad_token_id or 0], found["offset_mapping"] or [(0, 0)]
 
 
-def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+def batches(lengths: Sequence[int], most: int | None = None) -> Iterator[list[int]]:
     """Rows of similar length together, as many as the budget of tokens, padding included, holds."""
+    most = most or TOKENS_AT_ONCE
     rows: list[int] = []
     for row in sorted(range(len(lengths)), key=lambda row: lengths[row]):
-        if rows and lengths[row] * (len(rows) + 1) > TOKENS_AT_ONCE:
+        if rows and lengths[row] * (len(rows) + 1) > most:
             yield rows
             rows = []
         rows.append(row)

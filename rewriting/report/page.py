@@ -28,6 +28,7 @@ from rewriting.measures import (
 )
 from rewriting.report.charts import Dot, dot_plot, line_plot, share_plot
 from rewriting.report.curves import Curve
+from rewriting.report.differences import compared, difference_table, verdicts
 from rewriting.report.marks import Piece, pieces
 from rewriting.runtime.files import disk_errors
 from rewriting.sentences import split_sentences
@@ -42,7 +43,7 @@ PLOTTED: Final = (
     "specificity",
     "specificity_new",
     "distinct_2",
-    "repeated_sentences",
+    "same_sentence",
     "edit_rate",
 )
 
@@ -109,12 +110,17 @@ def render(
     script = (HERE / "filters.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     names = {name: short_name(name) for name in figures}
+    against, others = compared(figures)
     return environment.get_template("page.html").render(
         title=title,
         facts=facts,
         names=names,
         table=table(figures),
         by_initial=by_initial(figures),
+        against=names.get(against, against),
+        compared=[names[name] for name in others],
+        differences=difference_table(others),
+        verdicts=verdicts(others),
         plots=plots(figures, names),
         repeated={names[n]: one["most_repeated"] for n, one in figures.items()},
         measures=measures_of(figures),
@@ -213,6 +219,8 @@ def _initial_dots(figures: Mapping[str, Any], names: Mapping[str, str]) -> Marku
     rows = []
     for group, title in INITIAL.items():
         count = next(iter(figures.values()))["n_by_initial"][group]
+        if not count:
+            continue
         rows.append(Dot(f"{title}, n = {count}"))
         rows += [
             Dot(

@@ -30,8 +30,11 @@ __all__ = [
     "NamedModel",
     "cache_folder",
     "fetch",
+    "kind_of",
     "load_causal",
+    "load_classifier",
     "load_encoder",
+    "load_masked",
     "load_sentence_encoder",
     "load_seq2seq",
     "resolve",
@@ -137,7 +140,10 @@ def load_causal(
     """
     from transformers import AutoModelForCausalLM
 
+    from rewriting.runtime.attention import share_keys
+
     model, tokenizer = _load(name, AutoModelForCausalLM, dtype, device)
+    share_keys(model)
     tokenizer.padding_side = "left"
     if tokenizer.pad_token is None:
         if tokenizer.eos_token is None:
@@ -164,6 +170,41 @@ def load_seq2seq(
     if "lm_head.weight" in tied and "lm_head.weight" not in model.all_tied_weights_keys:
         model._tied_weights_keys = {k: v for k, v in tied.items() if k != "lm_head.weight"}
     return model, tokenizer
+
+
+def load_masked(
+    name: str, dtype: "torch.dtype | None" = None, device: "str | torch.device | None" = None
+) -> tuple[Any, Any]:
+    """A masked language model (BERT and its kin, with its head) and its tokenizer."""
+    from transformers import AutoModelForMaskedLM
+
+    return _load(name, AutoModelForMaskedLM, dtype, device)
+
+
+def load_classifier(
+    name: str, dtype: "torch.dtype | None" = None, device: "str | torch.device | None" = None
+) -> tuple[Any, Any]:
+    """A sequence classifier and its tokenizer."""
+    from transformers import AutoModelForSequenceClassification
+
+    return _load(name, AutoModelForSequenceClassification, dtype, device)
+
+
+def kind_of(name: str) -> str:
+    """What a model can be loaded as: causal, seq2seq, masked, classifier or encoder."""
+    from transformers import AutoConfig
+
+    source, local = _source(name)
+    with _explained(name):
+        config = AutoConfig.from_pretrained(source, local_files_only=local)
+    built = str((getattr(config, "architectures", None) or [""])[0])
+    if built.endswith("ForSequenceClassification"):
+        return "classifier"
+    if getattr(config, "is_encoder_decoder", False):
+        return "seq2seq"
+    if built.endswith(("ForMaskedLM", "ForPreTraining")):
+        return "masked"
+    return "causal" if built.endswith(("ForCausalLM", "LMHeadModel")) else "encoder"
 
 
 def load_encoder(

@@ -185,7 +185,7 @@ def test_half_a_sentence_makes_a_carrier() -> None:
     [
         ("I am sorry... it gets better.", "I am sorry..."),
         ("Oh no!  You poor thing.", "Oh no!"),
-        ('He said "no." Then left.', 'He said "no.'),
+        ('He said "no." Then left.', 'He said "no."'),
         ("So sad", "So sad"),
         ("", ""),
     ],

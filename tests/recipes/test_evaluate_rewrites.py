@@ -93,8 +93,27 @@ def test_the_figures_of_the_contract(
     assert (mine["distinct_1"], mine["distinct_2"]) == (10 / 12, 8 / 9)
     # Of "So sorry." twice and "I am glad." once.
     assert mine["repeated_sentences"] == pytest.approx(200 / 3)
+    assert mine["same_sentence"] >= mine["repeated_sentences"]
     # By seeker: a has changes 6 and −6, b has 6.
     assert mine["intervals"]["empathy_change"] == [0.0, 6.0]
+
+
+def test_systems_are_tested_against_the_chosen_one(
+    run: Callable[..., None], jsonl: Callable[..., Path], tmp_path: Path
+) -> None:
+    outputs, out = jsonl(OUTPUTS, "outputs.jsonl"), tmp_path / "figures.json"
+    run("--systems", f"generic,original,mine={outputs}", "--against", "original", "--json", out)
+    figures = json.loads(out.read_text())
+    assert "against" not in figures["original"]
+    assert figures["generic"]["against"]["system"] == "original"
+    found = figures["mine"]["against"]["measures"]
+    # Changes 6, −6 of one seeker and 6 of the other, against 0: sums 0 and 6, all flips as far.
+    change = found["empathy_change"]
+    assert (change["difference"], change["p"], change["p_holm"], change["n"]) == (2.0, 1.0, 1.0, 3)
+    assert found["perplexity"]["ratio"] == pytest.approx(
+        figures["mine"]["perplexity"] / figures["original"]["perplexity"]
+    )
+    assert found["specificity_new"]["p"] is None  # the originals have no new sentence
 
 
 def test_the_report_has_the_rewrites_and_the_curves(
@@ -111,6 +130,7 @@ def test_the_report_has_the_rewrites_and_the_curves(
     assert f"<ins>So {marked}sorry</span></span></span>.</ins> Study. Rest." in text
     assert "0 → 6 of 6" in text
     assert "Total reward" in text
+    assert "Against original" in text
 
 
 def test_terms_that_were_asked_for_stand_beside_the_others(
@@ -156,6 +176,7 @@ def test_only_originals_with_little_empathy(run: Callable[..., None], tmp_path: 
         (["--systems", "gone.jsonl"], "no such file of outputs"),
         (["--systems", "=x"], "give a name, a path, or label=path"),
         (["--log", "gone.jsonl"], "no such training log"),
+        (["--systems", "original,generic", "--against", "x"], "the systems are original, generic"),
         (["--split", "half"], "split is train, dev, test or all"),
         (["--max_empathy", "-1"], "holds no exchange"),
         (["--rewards", "{nothing: 1}"], "there is no reward 'nothing'"),

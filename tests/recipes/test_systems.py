@@ -1,11 +1,12 @@
 """Systems by name, and files of outputs that were made elsewhere."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from recipes.systems import parse_systems, read_outputs, rewrites_of
+from policies.named import POLICIES
+from recipes.systems import best_of, check_system, parse_systems, read_outputs, rewrites_of
 from rewriting import Edit, Exchange, Rewrite, UserError
 
 EXCHANGES = [Exchange("I failed.", "Try.", id="1"), Exchange("I moved.", "Rest.", id="2")]
@@ -63,3 +64,38 @@ def test_outputs_without_posts_are_matched_by_id(tmp_path: Path) -> None:
 def test_mistakes_are_named(jsonl: Callable[..., Path], row: dict[str, str], message: str) -> None:
     with pytest.raises(UserError, match=message):
         read_outputs(jsonl([row]), EXCHANGES)
+
+
+class Growing:
+    """Adds more words with every candidate."""
+
+    name = "growing"
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def rewrite(self, exchanges: Sequence[Exchange], *, seed: int) -> list[Rewrite]:
+        self.calls += 1
+        return [Rewrite(one, one.response_post + " no" * self.calls) for one in exchanges]
+
+
+def test_the_best_of_several_samples(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(POLICIES, "growing", Growing)
+    monkeypatch.chdir(tmp_path)
+    Path("own.py").write_text(
+        "def longer(completions, **_):\n    return [len(c) for c in completions]\n"
+    )
+    check_system("growing@3")
+    found = rewrites_of("growing@3", EXCHANGES, seed=0, ranked_by="{own.py:longer: 1}")
+    assert [one.rewritten_response for one in found] == ["Try. no no no", "Rest. no no no"]
+
+
+def test_what_is_a_best_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert best_of("partner@4") == ("partner", 4)
+    assert best_of("runs/me@home") == ("runs/me@home", 1)
+    Path("run@4").mkdir()
+    assert best_of("run@4") == ("run@4", 1)  # a folder of that name is meant
+    for wrong in ("original@4", "out.jsonl@4", "@4", "partner@0"):
+        with pytest.raises(UserError, match=r"best of 4 is for a policy|write POLICY@N"):
+            best_of(wrong)

@@ -1,5 +1,7 @@
 """Figures worked out by hand, and intervals that cover what they should."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from rewriting.measures import (
     initial_group,
     mean,
     most_repeated,
+    nearly_the_same,
     posts_served,
     removed_sentences,
     rows_by_initial,
@@ -65,6 +68,26 @@ def test_a_sentence_counts_once_per_seeker() -> None:
         [],
     ]
     assert most_repeated(new, seekers) == [("Oh.", 2)]
+
+
+def test_nearly_the_same_sentence_for_another_seeker() -> None:
+    """By angle: "so hard" and "really hard" are alike, "your cat" and "your job" are not."""
+    vectors = {
+        "So hard.": (1.0, 0.0),
+        "Really hard.": (0.8, 0.6),
+        "Your cat!": (0.0, 1.0),
+        "Your job!": (-0.8, 0.6),
+    }
+
+    def encode(texts: Sequence[str]) -> np.ndarray:
+        assert len(set(texts)) == len(texts)
+        return np.array([vectors[text] for text in texts])
+
+    new = [["So hard."], ["Really hard.", "Your cat!"], [], ["Your job!", "Your job!"]]
+    assert nearly_the_same(new, "abcd", encode) == [[True], [True, False], [], [False, False]]
+    new = [["So hard."], ["Really hard."]]
+    assert nearly_the_same(new, "aa", encode) == [[False], [False]]
+    assert nearly_the_same([[], []], "ab", encode) == [[], []]
 
 
 def test_groups_of_originals() -> None:

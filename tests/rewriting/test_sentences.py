@@ -115,3 +115,18 @@ def test_joining_reads_naturally(text: str, edit: Edit, expected: str) -> None:
 def test_gaps_and_sentences_must_match() -> None:
     with pytest.raises(ValueError, match="1 sentences need 2 gaps"):
         Sentences(("a",), ("",))
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("It was a bad day. She said no! Did you ask Dr. Smith? " * 200, 600),
+        ("word " * 3000, 1),
+        ("a" * 10_000, 1),
+        ("so on and on, and then some more of it; " * 500 + "Yes. No way.", 2),
+    ],
+)
+def test_a_very_long_line_is_split_in_blocks(text: str, count: int) -> None:
+    sentences = split_sentences(text)
+    assert str(sentences) == text
+    assert len(sentences) == count

@@ -1,0 +1,266 @@
+"""Train a causal chat model to rewrite whole replies, with TRL's GRPO or RLOO and our rewards.
+
+The model is asked as the `prompted` baseline asks it; LoRA matrices learn what pays. TRL does the
+training: its vLLM, DeepSpeed and FSDP support, by `accelerate launch`, is there as TRL offers it.
+
+    accelerate launch train.py grpo --data sample --steps 20
+    accelerate launch train.py grpo --model HuggingFaceTB/SmolLM2-1.7B-Instruct --use_vllm true
+    python train.py grpo --algorithm rloo --rewards '{empathy_change: 1, mine.py:shorter: 0.1}'
+
+The rewriter is written to OUTPUT/policy: `rewriting rewrite --policy OUTPUT/policy` uses it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recipes.cards import command, write_card
+from rewriting.errors import UserError
+from rewriting.exchange import Exchange
+
+if TYPE_CHECKING:
+    from rewards.reward_sum import RewardSum
+
+logger = logging.getLogger(__name__)
+ALGORITHMS = ("grpo", "rloo")
+REWARDS = "{empathy_change: 1.0, fluency: 25.0, specificity: 1.0, repetition: 1.0, edit_size: 0}"
+
+
+@dataclass
+class Config:
+    """Settings of `train.py grpo`. The defaults fit two CPU cores."""
+
+    output: str = field(
+        default="runs/grpo",
+        metadata={"help": "Folder for policy, TRL's checkpoints, log. Same folder: go on."},
+    )
+    data: str = field(
+        default="sample", metadata={"help": "Exchanges to rewrite, sources separated by commas."}
+    )
+    model: str = field(
+        default="smollm2-135m",
+        metadata={"help": "Causal chat model: a short name, folder or hub id."},
+    )
+    algorithm: str = field(default="grpo", metadata={"help": "grpo or rloo, of TRL."})
+    identifier: str = field(
+        default="epitome", metadata={"help": "Who measures empathy: a name, or a folder."}
+    )
+    rewards: str = field(
+        default=REWARDS,
+        metadata={"help": "Name → weight, as YAML. Weight 0: logged only. path.py:function too."},
+    )
+    rank: int = field(default=16, metadata={"help": "Of the LoRA matrices."})
+    alpha: int = field(default=32, metadata={"help": "LoRA's scale is alpha / rank."})
+    targets: str = field(
+        default="all-linear", metadata={"help": "Layers with LoRA matrices, by commas."}
+    )
+    steps: int = field(default=20, metadata={"help": "Optimizer steps."})
+    batch_size: int = field(default=4, metadata={"help": "Exchanges of a step and process."})
+    num_samples: int = field(default=4, metadata={"help": "Rewrites of each exchange."})
+    learning_rate: float = field(default=1e-4, metadata={"help": "At its peak."})
+    kl_weight: float = field(
+        default=0.02, metadata={"help": "TRL's beta: the price of leaving the start; 0: none."}
+    )
+    max_prompt_tokens: int = field(default=384, metadata={"help": "Longer posts are cut."})
+    max_new_tokens: int = field(default=64, metadata={"help": "Of a rewrite."})
+    max_rows: int = field(default=0, metadata={"help": "Train on at most so many rows; 0: all."})
+    use_vllm: bool = field(default=False, metadata={"help": "Sample with vLLM, as TRL does (GPU)."})
+    gradient_checkpointing: bool = field(default=False, metadata={"help": "Less memory, slower."})
+    save_every: int = field(default=10, metadata={"help": "Steps between two checkpoints."})
+    report_to: str = field(default="none", metadata={"help": "Trackers: tensorboard, wandb, …"})
+    seed: int = field(default=0, metadata={"help": "Of data order and sampling."})
+
+
+def run(config: Config) -> dict[str, Any]:
+    """Train with TRL, write the rewriter and its card; the figures."""
+    from policies.prompted import RewriterSettings, write_rewriter
+    from policies.rewrite_prompt import RewritePrompt, end_tokens
+    from recipes.sources import drawn, load_splits
+    from rewards.named import Models, build_rewards
+    from rewriting.runtime.files import disk_errors
+    from rewriting.runtime.models import load_causal
+
+    if config.algorithm not in ALGORITHMS:
+        raise UserError(
+            f"there is no algorithm {config.algorithm!r}; use {' or '.join(ALGORITHMS)}."
+        )
+    if config.num_samples < 2:
+        raise UserError(f"{config.algorithm} compares the samples of an exchange: 2 or more.")
+    refuse_encoder_decoder(config.model)
+    exchanges = drawn(load_splits(config.data)["train"], config.max_rows, config.seed)
+    reward = build_rewards(config.rewards, Models(identifier=config.identifier))
+    model, tokenizer = load_causal(config.model)
+    if not tokenizer.chat_template:
+        raise UserError(f"{config.model} has no chat template, so it cannot be asked to rewrite.")
+    # TRL ends a completion at any end token that the model declares: here, at a quotation mark too.
+    model.generation_config.eos_token_id = end_tokens(tokenizer)
+    rows = rows_for(exchanges, RewritePrompt(tokenizer, config.max_prompt_tokens))
+    output = Path(config.output)
+    with disk_errors(output):
+        trainer = make_trainer(config, model, tokenizer, rows, judged(reward))
+        trainer.train(resume_from_checkpoint=last_checkpoint(output))
+    folder = output / "policy"
+    history = trainer.state.log_history
+    figures = {"rows": len(exchanges), "log": [row for row in history if "reward" in row]}
+    if trainer.accelerator.is_main_process:
+        with disk_errors(folder):
+            save_adapter(trainer, folder, config.model)
+        settings = RewriterSettings(config.model, config.max_new_tokens, config.max_prompt_tokens)
+        write_rewriter(folder, settings)
+        write_card(folder, config, figures, card(config, figures))
+    return figures
+
+
+def refuse_encoder_decoder(name: str) -> None:
+    """TRL would fail at its first step, with a confusing error."""
+    from transformers import AutoConfig
+
+    from rewriting.runtime.models import resolve
+
+    try:
+        both = AutoConfig.from_pretrained(resolve(name)).is_encoder_decoder
+    except (OSError, ValueError):  # loading it will say what is wrong, in one line
+        return
+    if both:
+        raise UserError(
+            f"{name} is an encoder-decoder, which TRL's GRPO and RLOO cannot train. "
+            "Name a causal chat model, or train it with `train.py emprl`."
+        )
+
+
+def rows_for(exchanges: Sequence[Exchange], prompt: Any) -> list[dict[str, str]]:
+    """The rows of TRL's data set: the request, and the columns that rewards read."""
+    start = prompt.tokenizer.bos_token
+    adds_start = bool(start) and prompt.tokenizer("")["input_ids"][:1] == prompt.tokens(start)
+    rows = []
+    for one in exchanges:
+        text = prompt.text(one)
+        if adds_start:  # the chat template wrote one, and TRL's tokenizing would add another
+            text = text.removeprefix(start)
+        posts = {"seeker_post": one.seeker_post, "response_post": one.response_post}
+        rows.append({"prompt": text} | posts)
+    return rows
+
+
+def judged(reward: RewardSum) -> Any:
+    """The reward of what the rewriter would hand out: the cleaned reply, or else the original."""
+    from policies.rewrite_prompt import clean_reply
+
+    def reward_sum(completions: Sequence[str], response_post: Sequence[str], **columns: Any) -> Any:
+        pairs = zip(completions, response_post, strict=True)
+        replies = [clean_reply(text) or original for text, original in pairs]
+        return reward(completions=replies, response_post=response_post, **columns)
+
+    return reward_sum
+
+
+def make_trainer(config: Config, model: Any, tokenizer: Any, rows: Any, reward: Any) -> Any:
+    """TRL's trainer, with what our fields mean in its words."""
+    import torch
+    import trl
+    from datasets import Dataset
+    from peft import LoraConfig
+
+    name = config.algorithm.upper()
+    targets: Any = [part.strip() for part in config.targets.split(",") if part.strip()]
+    lora = LoraConfig(
+        r=config.rank,
+        lora_alpha=config.alpha,
+        target_modules=config.targets if config.targets == "all-linear" else targets,
+        task_type="CAUSAL_LM",
+    )
+    gpu = torch.cuda.is_available()
+    arguments = getattr(trl, f"{name}Config")(
+        output_dir=config.output,
+        max_steps=config.steps,
+        per_device_train_batch_size=config.batch_size * config.num_samples,
+        num_generations=config.num_samples,
+        max_completion_length=config.max_new_tokens,
+        learning_rate=config.learning_rate,
+        beta=config.kl_weight,
+        temperature=1.0,
+        use_vllm=config.use_vllm,
+        gradient_checkpointing=config.gradient_checkpointing,
+        logging_steps=1,
+        save_strategy="steps",
+        save_steps=config.save_every,
+        save_total_limit=2,
+        report_to=config.report_to,
+        seed=config.seed,
+        bf16=gpu,
+        use_cpu=not gpu,
+    )
+    try:
+        return getattr(trl, f"{name}Trainer")(
+            model=model,
+            processing_class=tokenizer,
+            args=arguments,
+            train_dataset=Dataset.from_list(rows),
+            reward_funcs=reward,
+            peft_config=lora,
+        )
+    except ImportError as error:
+        raise UserError(" ".join(str(error).split())) from error
+
+
+def last_checkpoint(output: Path) -> str | None:
+    """Where TRL would go on. Its checkpoints are not ours: a kill while it saves can cost one."""
+    from transformers.trainer_utils import get_last_checkpoint
+
+    return get_last_checkpoint(str(output)) if output.is_dir() else None
+
+
+def save_adapter(trainer: Any, folder: Path, model: str) -> None:
+    """The LoRA matrices as an adapter folder; it names the model, not this machine's path of it."""
+    peft = trainer.accelerator.unwrap_model(trainer.model)
+    folder.mkdir(parents=True, exist_ok=True)
+    peft.peft_config["default"].base_model_name_or_path = model
+    peft.peft_config["default"].target_modules = adapted_layers(peft)
+    peft.save_pretrained(str(folder), safe_serialization=True)
+    (folder / "README.md").unlink(missing_ok=True)  # PEFT's empty card; ours follows
+
+
+def adapted_layers(peft: Any) -> list[str]:
+    """The names of the layers that have LoRA matrices: what "all-linear" came to."""
+    names = (name for name, module in peft.named_modules() if hasattr(module, "lora_A"))
+    return sorted({name.split(".")[-1] for name in names})
+
+
+def card(config: Config, figures: dict[str, Any]) -> str:
+    log = figures["log"]
+    quarter = max(1, len(log) // 4)
+    first, last = log[:quarter], log[-quarter:]
+    means = [sum(row["reward"] for row in part) / max(1, len(part)) for part in (first, last)]
+    return CARD.format(
+        model=config.model,
+        algorithm=config.algorithm.upper(),
+        data=config.data,
+        rows=figures["rows"],
+        steps=config.steps,
+        batch=config.batch_size,
+        samples=config.num_samples,
+        rewards=config.rewards,
+        first=means[0],
+        last=means[1],
+        command=command("grpo", config),
+    )
+
+
+CARD = """# A rewriter of whole replies
+
+`{model}` with LoRA matrices, trained by TRL's {algorithm} to rewrite a peer's reply.
+
+- Data: {data}, the train part of it ({rows} exchanges), split by seeker.
+- {steps} steps, {batch} exchanges a step and process, {samples} rewrites of each.
+- Rewards: `{rewards}`
+- Mean reward over the first quarter of the steps {first:.3f}, over the last quarter {last:.3f}.
+- Command: `{command}`
+
+## Limits
+It writes the reply anew, and may drop or invent what its writer said. What it writes has to be read
+by a person before anybody in distress sees it. Not validated for clinical use.
+"""

@@ -1,0 +1,137 @@
+"""`train.py grpo`, really run by TRL on a tiny chat model, and its rewriter used by name."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from policies.named import load_policy
+from recipes.entry import run_training
+from recipes.grpo import Config, judged, rows_for, run
+from rewards.reward_sum import RewardSum, Term
+from rewriting import Exchange, UserError
+from tests.tiny_lm import tiny_llama, tiny_tokenizer
+
+TEMPLATE = "{% for message in messages %}{{ message['content'] }}\n{% endfor %}"
+ROWS = [
+    {"seeker_post": f"I lost my {thing} {n}.", "response_post": "Look for it."}
+    for thing in ("job", "cat", "keys")
+    for n in range(8)
+]
+
+
+@pytest.fixture
+def config(tmp_path: Path, jsonl: Callable[..., Path]) -> Config:
+    torch.set_num_threads(1)
+    model = tiny_llama()
+    model.config.max_position_embeddings = 1024
+    model.save_pretrained(tmp_path / "model")
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = TEMPLATE
+    tokenizer.save_pretrained(tmp_path / "model")
+    return Config(
+        output=str(tmp_path / "run"),
+        data=str(jsonl(ROWS)),
+        model=str(tmp_path / "model"),
+        rewards="{edit_size: 1.0, repetition: 0}",
+        rank=2,
+        alpha=4,
+        steps=2,
+        batch_size=2,
+        num_samples=2,
+        max_new_tokens=6,
+        save_every=1,
+    )
+
+
+def unexplained(row: dict[str, Any]) -> list[str]:
+    """The metrics of a row of TRL's log that docs/grpo.md has no word about."""
+    page = (Path(__file__).parent.parent.parent / "docs" / "grpo.md").read_text(encoding="utf-8")
+    table = page.split("| metric |")[1]
+    names = set(re.findall(r"`([^`]+)`", table))
+    patterns = [re.escape(name).replace("NAME", r"\w+").replace("…", ".*") for name in names]
+    known = re.compile("|".join(patterns))
+    return [name for name in row if name != "step" and not known.fullmatch(name)]
+
+
+@pytest.mark.parametrize("algorithm", ["grpo", "rloo"])
+def test_a_rewriter_is_trained_and_used_by_its_folder(algorithm: str, config: Config) -> None:
+    config.algorithm = algorithm
+    figures = run(config)
+    assert [row["step"] for row in figures["log"]] == [1, 2]
+    for row in figures["log"]:
+        assert row["reward"] == pytest.approx(row["rewards/edit_size/mean"], abs=1e-6)
+        assert "rewards/repetition/mean" in row
+        assert not unexplained(row)
+    folder = Path(config.output) / "policy"
+    assert json.loads((folder / "policy.json").read_text())["kind"] == "rewriter"
+    assert config.model in json.loads((folder / "adapter_config.json").read_text()).values()
+    assert "Mean reward" in (folder / "README.md").read_text()
+    policy = load_policy(str(folder))
+    exchanges = [Exchange(row["seeker_post"], row["response_post"]) for row in ROWS[:3]]
+    rewrites = policy.rewrite(exchanges, seed=1)
+    assert [rewrite.exchange for rewrite in rewrites] == exchanges
+    assert policy.rewrite(exchanges[2:], seed=1) == rewrites[2:]
+
+
+def test_a_stopped_run_goes_on_from_its_checkpoint(config: Config) -> None:
+    run(config)
+    config.steps = 3
+    figures = run(config)
+    assert [row["step"] for row in figures["log"]] == [1, 2, 3]
+
+
+def test_the_reward_sees_what_the_rewriter_would_hand_out() -> None:
+    seen: list[list[str]] = []
+
+    def watched(completions: list[str], **_: Any) -> list[float]:
+        seen.append(list(completions))
+        return [1.0] * len(completions)
+
+    reward = judged(RewardSum({"watched": Term(watched)}))
+    completions = ['I am sorry. Tell me more." And then', "no end in sight"]
+    assert reward(completions=completions, response_post=["Ok.", "Fine."]) == [1.0, 1.0]
+    assert seen == [["I am sorry. Tell me more.", "Fine."]]
+
+
+def test_a_start_token_stands_once() -> None:
+    class Tokenizer:
+        bos_token = "<s>"
+
+        def __call__(self, text: str, add_special_tokens: bool = True) -> dict[str, list[int]]:
+            start = [1] if add_special_tokens else []
+            return {"input_ids": [*start, *([1] if text == "<s>" else [])]}
+
+    class Prompt:
+        tokenizer = Tokenizer()
+
+        def tokens(self, text: str) -> list[int]:
+            return self.tokenizer(text, add_special_tokens=False)["input_ids"]
+
+        def text(self, exchange: Exchange) -> str:
+            return f"<s>{exchange.seeker_post}"
+
+    (row,) = rows_for([Exchange("help", "no")], Prompt())
+    assert row == {"prompt": "help", "seeker_post": "help", "response_post": "no"}
+
+
+@pytest.mark.integration
+def test_an_encoder_decoder_gets_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run_training(["grpo", "--model", "flan-t5-small"])
+    error = capsys.readouterr().err
+    assert "flan-t5-small is an encoder-decoder" in error
+    assert "train.py emprl" in error
+
+
+def test_settings_that_cannot_work_are_named(config: Config) -> None:
+    config.num_samples = 1
+    with pytest.raises(UserError, match="2 or more"):
+        run(config)
+    config.num_samples, config.algorithm = 2, "ppo"
+    with pytest.raises(UserError, match="no algorithm 'ppo'"):
+        run(config)
