@@ -68,6 +68,9 @@ class Config:
     max_prompt_tokens: int = field(default=384, metadata={"help": "Longer posts are cut."})
     max_new_tokens: int = field(default=64, metadata={"help": "Of a rewrite."})
     max_rows: int = field(default=0, metadata={"help": "Train on at most so many rows; 0: all."})
+    keep_crisis: bool = field(
+        default=False, metadata={"help": "Train on posts that the safety gate calls a crisis too."}
+    )
     use_vllm: bool = field(default=False, metadata={"help": "Sample with vLLM, as TRL does (GPU)."})
     gradient_checkpointing: bool = field(default=False, metadata={"help": "Less memory, slower."})
     save_every: int = field(default=10, metadata={"help": "Steps between two checkpoints."})
@@ -91,7 +94,11 @@ def run(config: Config) -> dict[str, Any]:
     if config.num_samples < 2:
         raise UserError(f"{config.algorithm} compares the samples of an exchange: 2 or more.")
     refuse_encoder_decoder(config.model)
-    exchanges = drawn(load_splits(config.data)["train"], config.max_rows, config.seed)
+    exchanges = drawn(
+        load_splits(config.data, keep_crisis=config.keep_crisis)["train"],
+        config.max_rows,
+        config.seed,
+    )
     reward = build_rewards(config.rewards, Models(identifier=config.identifier))
     model, tokenizer = load_causal(config.model)
     if not tokenizer.chat_template:

@@ -49,6 +49,9 @@ class Config:
         default="sample",
         metadata={"help": "Labelled exchanges, sources separated by commas."},
     )
+    keep_crisis: bool = field(
+        default=False, metadata={"help": "Train on what the safety gate calls a crisis too."}
+    )
     from_policy: str = field(
         default="partner-start",
         metadata={
@@ -214,7 +217,7 @@ def exchanges_of(config: Config) -> dict[Split, list[Exchange]]:
     """The splits of the data. Levels and rationales are needed for the warm start alone."""
     from recipes.sources import load_splits
 
-    splits = load_splits(config.data, seed=config.seed)
+    splits = load_splits(config.data, seed=config.seed, keep_crisis=config.keep_crisis)
     if config.warm_steps and not any(exchange.labels for exchange in splits["train"]):
         raise UserError(
             f"{config.data}: the warm start needs labelled exchanges. "

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rewriting import Exchange, Rewrite, UserError
+from recipes.gated import Gated, Safety, rewrite_safely
+from rewriting import Exchange, UserError
 from rewriting.data.survey import bad_file, survey
 
 if TYPE_CHECKING:
     from policies.best_of import BestOf
     from rewriting.loop import Policy
+    from rewriting.safety import Gate
 
 CHUNK = 64  # rows between two writes: little is lost by a stop, and rows can be sorted by length
 DEFAULT_REWARDS = "{empathy_change: 1, fluency: 10, coherence: 1, specificity: 1, repetition: 1}"
@@ -62,12 +65,23 @@ def rewrite(
     as_json: Annotated[
         bool, typer.Option("--json", help="With --seeker: print the JSON line only.")
     ] = False,
+    classifier: Annotated[
+        str | None,
+        typer.Option(help="A safety classifier of your own: path.py:function or module:function."),
+    ] = None,
+    help_text: Annotated[
+        str | None, typer.Option(help="A file with the help resources to show, instead of ours.")
+    ] = None,
+    allow_crisis: Annotated[
+        bool,
+        typer.Option("--allow-crisis", help="Rewrite posts too that may be a crisis. Recorded."),
+    ] = False,
 ) -> None:
     """Rewrite responses to be more empathic.
 
     A file is rewritten row by row into OUTPUT. Stopped, the same command goes on where it was.
     """
-    who = Rewriter(policy, num_candidates, rewards)
+    who = Rewriter(policy, num_candidates, rewards, Safety(classifier, help_text, allow_crisis))
     single = seeker is not None or response is not None
     if single:
         if input is not None or output is not None:
@@ -78,6 +92,8 @@ def rewrite(
     else:
         if output.suffix != ".jsonl":
             raise UserError(f"{output}: the output is a .jsonl file.")
+        if as_json:
+            raise UserError("--json goes with --seeker; the lines of a file are in its --output.")
         rewrite_file(input, output, who, seed, limit, skip_bad_rows, overwrite, show)
 
 
@@ -88,6 +104,7 @@ class Rewriter:
     policy: str
     num_candidates: int = 1
     rewards: str | None = None
+    safety: Safety = field(default_factory=Safety)
 
     def load(self) -> Policy | BestOf:
         """The policy; with candidates or rewards, the best of its samples and their rewards."""
@@ -103,16 +120,12 @@ class Rewriter:
 
 
 def output_rows(
-    policy: Policy | BestOf, exchanges: Sequence[Exchange], seed: int
+    policy: Policy | BestOf, exchanges: Sequence[Exchange], seed: int, safety: Safety, gate: Gate
 ) -> list[dict[str, Any]]:
-    """A line for each exchange; with its rewards where a BestOf has scored them."""
-    from policies.best_of import BestOf
-
-    if isinstance(policy, BestOf):
-        best = policy.best(exchanges, seed=seed)
-        return [output_row(one.rewrite, policy.name, seed, one.rewards) for one in best]
-    rewrites = policy.rewrite(exchanges, seed=seed)
-    return [output_row(rewritten, policy.name, seed) for rewritten in rewrites]
+    """A line for each exchange: what the gate says of it, its rewards where they were scored."""
+    allow = safety.allow_crisis
+    rows = rewrite_safely(policy, exchanges, gate=gate, allow_crisis=allow, seed=seed)
+    return [output_row(row, policy.name, seed, gate.help_text) for row in rows]
 
 
 def rewrite_one(
@@ -123,7 +136,8 @@ def rewrite_one(
         raise UserError("--seeker and --response each need a text.")
     from rewriting.show import before_and_after
 
-    (row,) = output_rows(who.load(), [Exchange(seeker, response)], seed)
+    gate = who.safety.gate()
+    (row,) = output_rows(who.load(), [Exchange(seeker, response)], seed, who.safety, gate)
     if as_json:
         print(json.dumps(row, ensure_ascii=False))
     else:
@@ -143,21 +157,24 @@ def rewrite_file(
     show: int,
 ) -> None:
     """Rewrite every exchange of a source into a file of lines, resumably."""
+    from policies.named import policy_digest
     from rewriting.runtime.jobs import LineJob
     from rewriting.runtime.progress import progress_bar
 
     rows = survey(source, limit=limit, skip_bad_rows=skip_bad_rows, set_aside=bad_file(output))
     settings = {"input": source, "limit": limit, "seed": seed, "digest": rows.digest}
+    settings["policy_digest"] = policy_digest(who.policy)
     with LineJob(output, settings | asdict(who), chunk=CHUNK, overwrite=overwrite) as job:
-        policy = who.load()
+        gate, policy = who.safety.gate(), who.load()
         left = islice(rows.exchanges(), job.rows_done, None)
         title = f"rewriting with {policy.name}"
         with progress_bar(title, rows.num_rows, job.rows_done) as advance:
             while chunk := list(islice(left, CHUNK)):
-                job.write(output_rows(policy, chunk, seed))
+                job.write(output_rows(policy, chunk, seed, who.safety, gate))
                 advance(len(chunk))
     show_some(output, rows.num_rows, show)
     print(f"{rows.num_rows:,} rewrites by {policy.name} in {output}")
+    print_safety(output, gate.help_text)
     if rows.num_bad_rows:
         print(f"{rows.num_bad_rows:,} bad rows set aside in {bad_file(output)}")
 
@@ -174,22 +191,38 @@ def show_some(output: Path, num_rows: int, count: int) -> None:
             Console().print(before_and_after(json.loads(line)))
 
 
-def output_row(
-    rewritten: Rewrite,
-    policy_name: str,
-    seed: int,
-    rewards: Mapping[str, float | None] | None = None,
-) -> dict[str, Any]:
+def print_safety(output: Path, help_text: str) -> None:
+    """How many rows were held back or rejected, and where somebody in need finds help."""
+    counts: Counter[str] = Counter()
+    with output.open(encoding="utf-8") as lines:
+        for safety in (json.loads(line)["safety"] for line in lines):
+            if "allow_crisis" in safety:
+                counts["allowed"] += 1
+            elif safety["verdict"] != "clear":
+                counts[safety["verdict"]] += 1
+            counts["rejected"] += bool(safety["reasons"]) and safety["verdict"] == "clear"
+    if counts["crisis"] or counts["possible"]:
+        print(
+            f"not rewritten: {counts['crisis']:,} crises, {counts['possible']:,} possible ones. "
+            f"`safety` says why.\n{help_text}"
+        )
+    if counts["rejected"]:
+        print(f"{counts['rejected']:,} replies came back as they were: every rewrite was rejected.")
+    if counts["allowed"]:
+        print(f"{counts['allowed']:,} posts that may be a crisis were rewritten (--allow-crisis).")
+
+
+def output_row(row: Gated, policy_name: str, seed: int, help_text: str) -> dict[str, Any]:
     """One line of the output; docs/rewriting.md explains its fields."""
-    exchange = rewritten.exchange
+    exchange, rewritten = row.exchange, row.result()
     return {
         "id": exchange.id,
         "seeker_post": exchange.seeker_post,
         "response_post": exchange.response_post,
         "rewritten_response": rewritten.rewritten_response,
         "edits": [edit.row() for edit in rewritten.edits],
-        "rewards": dict(rewards or {}),
-        "safety": {"verdict": "unchecked", "reasons": []},
+        "rewards": dict(row.rewards),
+        "safety": row.row(help_text),
         "policy": policy_name,
         "seed": seed,
         "ai_assisted": True,

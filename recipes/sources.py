@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Sequence
 from typing import TypeVar
@@ -12,15 +13,22 @@ from rewriting.exchange import Exchange
 from rewriting.runtime.seeds import derive_seed
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 
 
 def load_splits(
-    data: str, *, max_rows: int = 0, first_turns: bool = False, seed: int = 0
+    data: str,
+    *,
+    max_rows: int = 0,
+    first_turns: bool = False,
+    seed: int = 0,
+    keep_crisis: bool = True,
 ) -> dict[Split, list[Exchange]]:
     """The train, dev and test part of all sources together.
 
     data: sources of `load_exchanges`, separated by commas. max_rows: at most so many of each
     source and split, drawn at random; 0 takes all. first_turns: leave out exchanges with a history.
+    keep_crisis: False leaves out what the safety gate calls a crisis, for policies that will act.
     A source is split by `split_of`, so a seeker of the test part is never trained on, whatever
     other sources say; the bundled sample keeps its own parts, which sample:test and the like name.
     """
@@ -29,12 +37,29 @@ def load_splits(
         found: dict[Split, list[Exchange]] = {"train": [], "dev": [], "test": []}
         for split, exchanges in parts_of(source).items():
             found[split] += [e for e in exchanges if not (first_turns and e.history)]
+        found = found if keep_crisis else without_crises(found, source)
         for split, exchanges in found.items():
             splits[split] += drawn(exchanges, max_rows, derive_seed(seed, source, split))
     if not splits["train"] or not splits["dev"]:
         sizes = ", ".join(f"{name} {len(rows)}" for name, rows in splits.items())
         raise UserError(f"{data}: too little data to train on ({sizes}).")
     return splits
+
+
+def without_crises(splits: dict[Split, list[Exchange]], source: str) -> dict[Split, list[Exchange]]:
+    """The splits without the exchanges that the safety gate calls a crisis; counted in the log.
+
+    Possible crises stay: a policy has to learn to be kind to sad people.
+    """
+    from rewriting.safety import Gate
+
+    gate = Gate()
+    kept: dict[Split, list[Exchange]] = {}
+    for split, exchanges in splits.items():
+        kept[split] = [e for e in exchanges if gate.check_exchange(e).verdict != "crisis"]
+    counts = ", ".join(f"{len(splits[s]) - len(kept[s])} of {len(splits[s])} {s}" for s in splits)
+    logger.info("%s: crises left out (--keep_crisis keeps them): %s", source, counts)
+    return kept
 
 
 def parts_of(source: str) -> dict[Split, list[Exchange]]:

@@ -41,6 +41,12 @@ def before_and_after(row: Mapping[str, Any]) -> RenderableType:
     table.add_row("after", _highlighted(row["response_post"], row["rewritten_response"]))
     if row["rewards"]:
         table.add_row("rewards", Text(reward_line(row["rewards"]), style="dim"))
+    safety = row.get("safety", {})
+    if safety.get("reasons"):
+        said = "; ".join([safety["verdict"], *safety["reasons"]])
+        table.add_row("safety", Text(said, style="yellow"))
+    if "help" in safety:
+        table.add_row("help", Text(safety["help"]))
     title = f"{row['policy']} · {row['id']}" if row["id"] else row["policy"]
     return Panel(table, title=Text(title), title_align="left", border_style="dim")
 

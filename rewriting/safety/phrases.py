@@ -1,4 +1,4 @@
-"""The phrases of `phrases.toml`, compiled once and looked for in a text.
+"""The phrases of `phrases.toml`, looked for in a text.
 
 Plain words and regular expressions rather than a model: a person can read why a post was held back,
 add a phrase, and see in the tests what that does. What needs understanding is for the classifier
@@ -31,10 +31,20 @@ FICTION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """One phrase: its pattern, and the words that a text with it has."""
+    """One phrase: its regular expression, and the words that a text with it has."""
 
-    pattern: re.Pattern[str]
+    expression: str
     needs: tuple[frozenset[str], ...] = ()
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """Compiled when a text needs it first: all of them at once take seconds."""
+        return _pattern(self.expression)
+
+
+@cache
+def _pattern(expression: str) -> re.Pattern[str]:
+    return re.compile(expression)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +138,7 @@ def compiled(phrase: str, words: Mapping[str, str], fillers: str = "just") -> Ph
         else:
             pattern += f"{space if pattern else START}{whole}"
             needs += [found] if (found := needed(inner)) else []
-    return Phrase(re.compile(pattern), tuple(needs))
+    return Phrase(pattern, tuple(needs))
 
 
 def elements(phrase: str) -> list[str]:

@@ -135,12 +135,12 @@ def _read(chunk: str) -> tuple[str, ...]:
 def meant(token: str) -> tuple[str, ...]:
     """The words of the lexicon that a token stands for; none where it is just itself."""
     known = lexicon()
+    if token in known.typos:
+        return (known.typos[token],)
     if token in known.real or len(token) < 3:
         return ()
     if token in known.targets or token in known.glue:
         return (token,)
-    if token in known.typos:
-        return (known.typos[token],)
     if word := known.squeezed.get(squeeze(token)):
         return (word,)
     if len(token) > 5 and (parts := _glued(token)):

@@ -1,5 +1,8 @@
 """The two policies that need no training."""
 
+from collections.abc import Sequence
+from typing import cast
+
 import pytest
 
 from policies.edit_settings import read_settings
@@ -60,6 +63,25 @@ def test_prompted_rewrites_deterministically_whatever_the_batch() -> None:
     assert policy.rewrite(exchanges, seed=2) != rewrites
 
 
+def test_generated_asks_again_before_it_gives_up() -> None:
+    class Halting:
+        def __init__(self) -> None:
+            self.asked: list[list[str]] = []
+
+        def replies(self, exchanges: Sequence[Exchange], *, seed: int) -> list[str]:
+            self.asked.append([one.id for one in exchanges])
+            return [
+                "Yes." if one.id in ("a", "bbb"[: len(self.asked)]) else "" for one in exchanges
+            ]
+
+    policy, model = GeneratedPolicy.__new__(GeneratedPolicy), Halting()
+    policy.model = cast(PromptedPolicy, model)
+    exchanges = [Exchange("I failed.", "Study.", id=name) for name in ("a", "bb", "c")]
+    found = [one.rewritten_response for one in policy.rewrite(exchanges, seed=0)]
+    assert found == ["Yes.", "Yes.", "…"]
+    assert model.asked == [["a", "bb", "c"], ["bb", "c"], ["c"]]
+
+
 @pytest.mark.integration
 def test_generated_answers_without_the_peers_reply() -> None:
     policy = GeneratedPolicy(max_new_tokens=32, batch_size=2)
@@ -84,7 +106,7 @@ def test_a_long_post_keeps_the_instruction_and_its_own_end() -> None:
     assert len(policy.prompt.tokens(text)) <= 210  # seams between cut texts may add a token or two
 
 
-@pytest.mark.parametrize("name", TRAINED)
+@pytest.mark.parametrize("name", [name for name in TRAINED if name.startswith("partner")])
 def test_what_is_shipped_is_whole(name: str) -> None:
     folder = policy_folder(name)
     backbone, settings = read_settings(folder)

@@ -127,7 +127,7 @@ def test_rewrite_writes_the_lines_of_the_contract(run: Run, tmp_path: Path) -> N
             }
         ],
         "rewards": {},
-        "safety": {"verdict": "unchecked", "reasons": []},
+        "safety": {"verdict": "clear", "reasons": []},
         "policy": "generic",
         "seed": 0,
         "ai_assisted": True,

@@ -298,8 +298,13 @@ def test_two_processes_give_the_figures_of_one(config: Config, tmp_path: Path) -
     ],
 )
 def test_a_wrong_setting_is_one_clear_line(
-    config: Config, changed: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
+    config: Config,
+    changed: dict[str, Any],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")  # or a wrong name is asked for on the network, often
     with pytest.raises(SystemExit) as stopped:
         run_training(["partner", *flags(config, **changed)])
     assert stopped.value.code == 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from policies.named import POLICIES
+from policies.named import POLICIES, policy_digest
 from recipes.cli import main
 from rewriting import Exchange, Rewrite
 
@@ -98,3 +98,23 @@ def test_an_unknown_reward_is_one_line(capsys: pytest.CaptureFixture[str]) -> No
     assert run(*FILES, "--rewards", "{kindness: 1}") == 1
     assert "there is no reward 'kindness'" in capsys.readouterr().err
     assert not Path("out.jsonl.partial").exists()
+
+
+def test_json_is_for_one_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*FILES, "--json") == 1
+    assert "--json goes with --seeker" in capsys.readouterr().err
+    assert not Path("out.jsonl").exists()
+
+
+def test_a_retrained_folder_is_another_policy(tmp_path: Path) -> None:
+    """Its name stays, so an unfinished file has to know its content."""
+    assert policy_digest("dice") == policy_digest("nowhere") == ""
+    folder = tmp_path / "policy"
+    folder.mkdir()
+    (folder / "policy.json").write_text("{}")
+    before = policy_digest(str(folder))
+    assert before == policy_digest(str(folder)) != policy_digest("partner")
+    (folder / "policy.json").write_text("{ }")
+    assert policy_digest(str(folder)) != before
+    (folder / "policy.json").rename(folder / "other.json")
+    assert len({before, policy_digest(str(folder)), policy_digest(str(tmp_path))}) == 3

@@ -1,0 +1,142 @@
+"""Rewriting behind the safety gate: what is held back, what is rejected, what a line says of it.
+
+A post that is a crisis, or possibly one, gets its reply back as it was. A rewrite that says what a
+machine must not say is rejected, and the next candidate is taken; where none is left, the reply
+comes back as it was, with the reason.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rewriting import Exchange, Rewrite, UserError
+from rewriting.runtime.seeds import derive_seed
+from rewriting.safety import HELP, Gate, Verdict
+
+if TYPE_CHECKING:
+    from policies.best_of import BestOf
+    from rewriting.loop import Policy
+
+logger = logging.getLogger(__name__)
+TRIES = 4  # samples of a rewrite before its reply comes back as it was
+
+
+@dataclass(frozen=True, slots=True)
+class Safety:
+    """How the gate is set, as a command's flags say it."""
+
+    classifier: str | None = None
+    help_text: str | None = None
+    allow_crisis: bool = False
+
+    def gate(self) -> Gate:
+        if self.allow_crisis:
+            logger.warning("--allow-crisis: posts that may be a crisis are rewritten by a machine.")
+        return Gate.load(self.classifier, read_help(self.help_text))
+
+
+def read_help(path: str | None) -> str:
+    """The help resources of a user's file, or ours."""
+    if path is None:
+        return HELP
+    try:
+        text = Path(path).expanduser().read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"--help-text {path}: cannot be read ({error}).") from error
+    if not text:
+        raise UserError(f"--help-text {path}: the file is empty; write whom to call in it.")
+    return text
+
+
+@dataclass(slots=True)
+class Gated:
+    """One exchange on its way through the gate."""
+
+    exchange: Exchange
+    verdict: Verdict
+    rewrite: Rewrite | None = None
+    rewards: Mapping[str, float | None] = field(default_factory=dict)
+    rejected: dict[str, None] = field(default_factory=dict)
+    """Why samples were rejected, each reason once, in order."""
+    allowed: bool = False
+
+    @property
+    def held_back(self) -> bool:
+        return not self.verdict.clear and not self.allowed
+
+    def result(self) -> Rewrite:
+        return self.rewrite or Rewrite(self.exchange, self.exchange.response_post)
+
+    def row(self, help_text: str) -> dict[str, Any]:
+        """The `safety` field of a line."""
+        reasons = list(self.verdict.reasons)
+        if not self.held_back and self.rewrite is None:
+            reasons += [f"every rewrite was rejected, {reason}" for reason in self.rejected]
+        row: dict[str, Any] = {"verdict": self.verdict.verdict, "reasons": reasons}
+        if not self.verdict.clear:
+            row["help"] = help_text
+        if self.rejected:
+            row["rejected"] = list(self.rejected)
+        if self.allowed:
+            row["allow_crisis"] = True
+        return row
+
+
+def rewrite_safely(
+    policy: Policy | BestOf,
+    exchanges: Sequence[Exchange],
+    *,
+    gate: Gate,
+    allow_crisis: bool = False,
+    seed: int,
+) -> list[Gated]:
+    """The exchanges, rewritten where the gate lets them, with what it said.
+
+    A rejected row is sampled again with seeds that follow from the seed and the try, so the same
+    seed gives the same rewrites.
+    """
+    rows = [Gated(exchange, gate.check_exchange(exchange)) for exchange in exchanges]
+    for row in rows:
+        row.allowed = allow_crisis and not row.verdict.clear
+    left = [row for row in rows if not row.held_back]
+    for number in range(TRIES):
+        if not left:
+            break
+        again = derive_seed(seed, "again", number) if number else seed
+        candidates = sampled(policy, [row.exchange for row in left], again)
+        for row, choices in zip(left, candidates, strict=True):
+            take_first_good(row, choices, gate)
+        left = [row for row in left if row.rewrite is None]
+    return rows
+
+
+Choice = tuple[Rewrite, Mapping[str, float | None]]
+
+
+def sampled(
+    policy: Policy | BestOf, exchanges: Sequence[Exchange], seed: int
+) -> list[list[Choice]]:
+    """The candidates of each exchange with their rewards, best first."""
+    from policies.best_of import BestOf
+
+    if isinstance(policy, BestOf):
+        ranked = policy.ranked(exchanges, seed=seed)
+        return [[(one.rewrite, one.rewards) for one in row] for row in ranked]
+    return [[(rewrite, {})] for rewrite in policy.rewrite(exchanges, seed=seed)]
+
+
+def take_first_good(row: Gated, choices: Sequence[Choice], gate: Gate) -> None:
+    """Give a row the first candidate that the gate accepts; note why others were not."""
+    for rewrite, rewards in choices:
+        if not rewrite.changed:
+            verdict = Verdict("clear")  # a person's own words are not ours to reject
+        else:
+            verdict = gate.check_output(rewrite.rewritten_response, row.exchange.response_post)
+        if verdict.clear:
+            row.rewrite, row.rewards = rewrite, rewards
+            return
+        row.rejected |= dict.fromkeys(verdict.reasons)

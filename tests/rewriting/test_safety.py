@@ -1,0 +1,306 @@
+"""The safety gate: what it holds back, what it lets through, and what cannot get past it."""
+
+import random
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from rewriting import Exchange, UserError
+from rewriting.safety import HELP, Gate, Verdict, check_output, check_post, gravest, scrub
+from rewriting.safety.needed_words import needed
+from rewriting.safety.outputs import FILE as OUTPUTS
+from rewriting.safety.phrases import Kind, compiled, elements, load_phrases
+from rewriting.safety.spelling import folded, plain_words, tricky_words
+from tests.rewriting.spelling_tricks import mutated
+
+POSTS = Path(__file__).parent / "safety_posts"
+HALVES = {
+    half: tomllib.loads((POSTS / f"{half}.toml").read_text(encoding="utf-8"))
+    for half in ("tuning", "held_out")
+}
+CRISES = ("explicit", "veiled", "coded", "third_person", "method_seeking")
+EXPLICIT = (
+    "i want to kill myself", "i am going to kill myself", "killing myself", "kill myself",
+    "i want to die", "i wish i was dead", "suicide", "i feel suicidal", "i want to commit suicide",
+    "thinking about suicide", "i want to end my life", "i will take my own life",
+    "i am going to hang myself", "i want to shoot myself", "slit my wrists", "i took an overdose",
+    "i do not want to live anymore", "i would be better off dead", "i self harm again",
+    "i cut myself again", "i want to drown myself", "i dont want to be alive",
+)  # fmt: skip
+
+
+def flagged(half: str, kind: str) -> float:
+    """The share of a kind's posts that are not clear."""
+    posts = HALVES[half][kind]
+    return sum(not check_post(post).clear for post in posts) / len(posts)
+
+
+def test_the_set_is_large_enough() -> None:
+    for kind in CRISES:
+        assert sum(len(half[kind]) for half in HALVES.values()) >= 60
+    assert sum(len(half["hard_negatives"]) for half in HALVES.values()) >= 120
+    tuning, held_out = (
+        {post for rows in half.values() for post in rows} for half in HALVES.values()
+    )
+    assert not tuning & held_out
+
+
+@pytest.mark.parametrize(
+    ("kind", "least"),
+    [
+        ("explicit", 0.98),
+        ("veiled", 0.85),
+        ("coded", 0.85),
+        ("third_person", 0.95),
+        ("method_seeking", 0.85),
+    ],
+)
+@pytest.mark.parametrize("half", HALVES)
+def test_recall(half: str, kind: str, least: float) -> None:
+    assert flagged(half, kind) >= least
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_false_alarms(half: str) -> None:
+    assert flagged(half, "hard_negatives") <= 0.10
+
+
+@pytest.mark.parametrize(
+    ("post", "verdict", "reason"),
+    [
+        ("This homework is killing me.", "clear", ""),
+        ("I lost my brother to suicide in May.", "clear", ""),
+        ("I want to kill myself.", "crisis", 'explicit: "kill myself"'),
+        ("They would all be better off without me.", "possible", "veiled"),
+        ("gonna kms", "crisis", 'coded: "kms"'),
+        ("My son says he wants to kill himself.", "crisis", "about a third person"),
+        ("How many pills does it take to die?", "crisis", "method seeking"),
+        ("I'm not suicidal, only sad.", "possible", "denied or past"),
+        ("My hero hangs himself in chapter nine.", "clear", ""),
+        ("w@n7 70 d!3", "crisis", "explicit, in disguise"),
+    ],
+)
+def test_a_verdict_has_its_reason(post: str, verdict: str, reason: str) -> None:
+    found = check_post(post)
+    assert found.verdict == verdict
+    assert any(one.startswith(reason) for one in found.reasons) or not reason
+    assert bool(found.reasons) == (verdict != "clear")
+
+
+def test_a_denial_does_not_hide_the_rest() -> None:
+    assert check_post("I'm not suicidal. I just want to die.").verdict == "crisis"
+
+
+def test_ten_thousand_mutations_of_explicit_phrases_do_not_pass() -> None:
+    dice = random.Random(6)
+    posts = (mutated(EXPLICIT[number % len(EXPLICIT)], dice) for number in range(10_000))
+    assert [post for post in posts if check_post(post).clear] == []
+
+
+@pytest.mark.parametrize(
+    "post",
+    [
+        "I taught this skill myself.",
+        "I will myself to get up in the morning.",
+        "No one told me, I had to fill myself in.",
+        "I was overjoyed, he gave me 5 stars at university!",
+        "I have 2 kids, a dog and a 9-5 job; I do it all by myself.",
+        "Call me at 7 or so, I am in Lille with Harry.",
+    ],
+)
+def test_words_that_only_look_like_it_are_left_alone(post: str) -> None:
+    assert check_post(post) == Verdict("clear")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("K1ll mys3lf", "kill myself"),
+        ("su*cide", "suicide"),
+        ("k i l l  m y s e l f", "kill myself"),
+        ("sui cide", "suicide"),
+        ("кill mуself", "kill myself"),
+        ("kiiilll mysellff", "kill myself"),
+        ("klil mysefl", "kill myself"),
+        ("want to u\u200bnal!ve", "want to unalive"),
+        ("will fill skill wife", "will fill skill wife"),
+        ("3rd of 2024, 10am", "3rd of 2024 10am"),
+    ],
+)
+def test_spelling_tricks_are_read(text: str, words: str) -> None:
+    assert tricky_words(folded(text)) == words
+
+
+def fails(text: str) -> str:
+    raise RuntimeError("no GPU")
+
+
+def test_a_classifier_makes_a_verdict_graver_never_lighter() -> None:
+    assert check_post("Hello.", lambda text: "possible").verdict == "possible"
+    assert check_post("Hello.", lambda text: Verdict("crisis", ("mine",))).reasons == ("mine",)
+    assert check_post("I want to die.", lambda text: "clear").verdict == "crisis"
+    assert check_post("Hello.", lambda text: "clear") == Verdict("clear")
+
+
+@pytest.mark.parametrize("answer", [None, 0.2, "fine", True, ["clear"]])
+def test_an_answer_that_is_no_verdict_is_a_crisis(answer: object) -> None:
+    verdict = check_post("Hello.", lambda text: answer)
+    assert verdict.verdict == "crisis"
+    assert repr(answer) in verdict.reasons[0]
+
+
+def test_an_exception_in_the_classifier_is_a_crisis() -> None:
+    reason = "the classifier failed: RuntimeError: no GPU"
+    assert check_post("Hello.", fails) == Verdict("crisis", (reason,))
+
+
+def test_a_classifier_is_loaded_by_its_place(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "def sad(text):\n    return 'crisis' if 'sad' in text else 'clear'\n"
+    )
+    gate = Gate.load(f"{tmp_path / 'mine.py'}:sad")
+    assert [gate.check_post(text).verdict for text in ("so sad", "fine")] == ["crisis", "clear"]
+    with pytest.raises(UserError, match="no function 'glad'"):
+        Gate.load(f"{tmp_path / 'mine.py'}:glad")
+
+
+def test_an_exchange_is_checked_with_its_history_and_its_response() -> None:
+    gate = Gate()
+    assert gate.check_exchange(Exchange("I failed.", "Try again.")).clear
+    earlier = Exchange("Still here.", "Good.", history=("I want to die.",))
+    assert gate.check_exchange(earlier).verdict == "crisis"
+    answer = gate.check_exchange(Exchange("I failed.", "I want to kill myself too."))
+    assert answer.reasons == ('in the response, explicit: "kill myself"',)
+    assert gate.check_exchange(Exchange("I failed.", "I can't do this anymore either.")).clear
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("You should just kill yourself.", "gives a method"),
+        ("You could take all the pills at once.", "gives a method"),
+        ("Suicide is the answer.", "gives a method"),
+        ("You have borderline personality disorder.", "diagnosis"),
+        ("It sounds like you are clinically depressed.", "diagnosis"),
+        ("Try taking some Xanax before bed.", "medication advice"),
+        ("Stop taking your meds.", "medication advice"),
+        ("Start with 50 mg.", "medication advice"),
+        ("You're such an idiot.", "insult"),
+        ("You are pathetic, stop whining!", "insult"),
+        ("Nobody cares about you.", "insult"),
+        ("Man up.", "insult"),
+    ],
+)
+def test_what_a_machine_must_not_say(text: str, reason: str) -> None:
+    verdict = check_output(text)
+    assert verdict.verdict == "crisis"
+    assert any(one.startswith(reason) for one in verdict.reasons)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "This must be really hard for you.",
+        "Are you feeling depressed?",
+        "You are not an idiot.",
+        "It's not your fault.",
+        "Please talk to your doctor about your medication.",
+        "I'm sorry you feel so worthless.",
+        "Don't feel stupid, it happens.",
+        "It sounds like you are having a hard time.",
+        "I hate that you have to go through this.",
+    ],
+)
+def test_what_it_may_say(text: str) -> None:
+    assert check_output(text) == Verdict("clear")
+
+
+def test_a_crisis_is_rejected_in_an_output_unless_the_reply_spoke_of_it() -> None:
+    gate = Gate()
+    reply = "When I wanted to die, a friend sat with me."
+    assert gate.check_output(f"I am here. {reply}", reply).clear
+    assert not gate.check_output("I wanted to die.", "Try again.").clear
+
+
+def test_the_graver_verdict_wins_and_reasons_are_kept_once() -> None:
+    one, two = Verdict("possible", ("a", "b")), Verdict("crisis", ("b", "c"))
+    assert gravest(one, two) == Verdict("crisis", ("a", "b", "c"))
+    assert gravest() == Verdict("clear")
+    with pytest.raises(ValueError, match="not 'grave'"):
+        Verdict("grave")  # type: ignore[arg-type]
+
+
+def test_help_names_no_number_of_one_country() -> None:
+    assert "findahelpline.com" in HELP
+    assert not any(letter.isdigit() for letter in HELP)
+
+
+@pytest.mark.parametrize(
+    ("text", "scrubbed"),
+    [
+        ("write to jo.doe+x@mail.example.org.", "write to [mail]."),
+        ("jo at gmail dot com or jo (at) gmail (dot) com", "[mail] or [mail]"),
+        ("+44 20 7946 0000, (555) 010-0000, 555-0100", "[phone], [phone], [phone]"),
+        ("ask u/some_one, @some.one or name#1234", "ask [handle], [handle] or [handle]"),
+        ("see https://a.b/c?d=e), www.x.org, t.co/x.", "see [link]), [link], [link]."),
+        ("on 2024-01-15 at 10:30, 988 or 741741", "on 2024-01-15 at 10:30, 988 or 741741"),
+        ("Call me.In the end it was @ 8.", "Call me.In the end it was @ 8."),
+    ],
+)
+def test_personal_data_is_scrubbed(text: str, scrubbed: str) -> None:
+    assert scrub(text) == scrubbed
+    assert scrub(scrubbed) == scrubbed
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", "i want to ", "k i ", "1", "a.", "a@", "he says she ", "www.", "kill m* ", "é"]
+)
+def test_a_line_of_100_kb_is_read_to_its_end(piece: str) -> None:
+    """A pattern that explodes on long lines would not come back from this."""
+    text = piece * (100_000 // len(piece))
+    assert check_post(f"{text} . I want to kill myself").verdict == "crisis"
+    assert scrub(f"{text} jo@example.org").endswith("[mail]")
+
+
+def kinds() -> list[Kind]:
+    files = [load_phrases(), load_phrases(OUTPUTS)]
+    return [kind for phrases in files for kind in (phrases.harmless, *phrases.kinds)]
+
+
+def test_looking_at_words_first_loses_no_phrase() -> None:
+    posts = [post for half in HALVES.values() for rows in half.values() for post in rows]
+    texts = [plain_words(folded(post)) for post in posts]
+    for kind in kinds():
+        for text in texts:
+            possible = set(kind.index.possible(text))
+            matching = {n for n, one in enumerate(kind.phrases) if one.pattern.search(text)}
+            assert matching <= possible
+
+
+@pytest.mark.parametrize(
+    ("element", "words"),
+    [
+        ("kill|end", {"kill", "end"}),
+        ("(want to|wanna)", {"want", "wanna"}),
+        ("suicid\\w*|pills?", {"suic~", "pill", "pills"}),
+        ("\\w+", None),
+        ("back ?flip", None),
+        ("(?:(?:a|b) c|d)", {"c", "d"}),
+    ],
+)
+def test_needed_words(element: str, words: set[str] | None) -> None:
+    assert needed(element) == words
+
+
+def test_the_language_of_phrases() -> None:
+    assert elements("want|(feel like) own? ... !(for|my hair)") == [
+        "want|(feel like)", "own?", "...", "!(for|my hair)",
+    ]  # fmt: skip
+    pattern = compiled("{want} to die !(for)", {"want": "want|wish"}, "just|really").pattern
+    assert pattern.search("i wish to really just die")
+    assert not pattern.search("i want to die for it")
+    assert not pattern.search("i want to diet")
+    gap = compiled("how ... die", {}).pattern
+    assert gap.search("how a b c d e f die")
+    assert not gap.search("how a b c d e f g die")
