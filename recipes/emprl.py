@@ -1,0 +1,333 @@
+"""Train EmpRL's generator: respond as empathically as a person would, by PPO on levels of empathy.
+
+Two stages (arXiv 2408.02976). `sft` learns from human responses; the language model stays frozen,
+a prefix is learnt. `ppo` goes on from there: a response is rewarded for having the levels of
+empathy that the human one has, and pays for leaving the first stage.
+
+    python train.py emprl                                   # a quick run on the bundled sample
+    accelerate launch train.py emprl --config configs/emprl.yaml --data data/empathetic_dialogues
+    python train.py emprl --stage ppo --from_policy emprl-sft --kl_weight 0.05
+
+The policy is written to OUTPUT/policy: `rewriting rewrite --policy OUTPUT/policy` uses it,
+`evaluate.py responses --systems emprl-sft,OUTPUT/policy` measures it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recipes.cards import command, write_card
+from rewriting.errors import UserError
+from rewriting.exchange import Exchange
+
+if TYPE_CHECKING:
+    from policies.generator import Generator
+    from rewriting.data import Split
+
+logger = logging.getLogger(__name__)
+STAGES = ("both", "sft", "ppo")
+SAMPLED_AT_ONCE = 64  # responses; the output layer is read once for all of them
+
+
+@dataclass
+class Config:
+    """Settings of `train.py emprl`. The defaults are a quick run on the bundled sample."""
+
+    output: str = field(
+        default="runs/emprl",
+        metadata={"help": "Folder for policy, checkpoints, log, curves. Same folder: go on."},
+    )
+    stage: str = field(
+        default="both", metadata={"help": "sft, ppo (from `from_policy`), or both, one after one."}
+    )
+    data: str = field(
+        default="sample",
+        metadata={"help": "Conversations: sources by commas; of a folder its train file, if any."},
+    )
+    max_rows: int = field(default=0, metadata={"help": "At most so many, drawn; 0: all."})
+    keep_crisis: bool = field(
+        default=False, metadata={"help": "Train on posts that the safety gate calls a crisis too."}
+    )
+    from_policy: str = field(
+        default="emprl-sft",
+        metadata={"help": "Where stage ppo starts: emprl-sft (shipped), or a folder."},
+    )
+    model: str = field(
+        default="flan-t5-small",
+        metadata={"help": "Encoder-decoder or causal model: a short name, folder or hub id."},
+    )
+    identifier: str = field(
+        default="epitome", metadata={"help": "Who measures levels: epitome, or a folder."}
+    )
+    targets: str = field(
+        default="",
+        metadata={"help": "File that keeps target levels, for several runs; '': in OUTPUT."},
+    )
+    rewards: str = field(
+        default="{level_alignment: 1.0}",
+        metadata={"help": "Name → weight, as YAML. Weight 0: logged only. path.py:function too."},
+    )
+    adapter: str = field(default="prefix", metadata={"help": "What is trained: prefix or lora."})
+    num_virtual_tokens: int = field(default=20, metadata={"help": "Length of the prefix."})
+    rank: int = field(default=16, metadata={"help": "Of LoRA."})
+    max_context_tokens: int = field(
+        default=128, metadata={"help": "A longer conversation loses its oldest turns."}
+    )
+    max_new_tokens: int = field(default=40, metadata={"help": "Of a response at the most."})
+    temperature: float = field(
+        default=0.7, metadata={"help": "Of the saved policy in use, whatever training samples at."}
+    )
+    top_p: float = field(default=0.9, metadata={"help": "In use too: what is unlikely is cut off."})
+
+    sft_steps: int = field(default=60, metadata={"help": "Steps of the first stage."})
+    sft_batch_size: int = field(default=16, metadata={"help": "Its exchanges of a step."})
+    sft_micro_batch_size: int = field(default=16, metadata={"help": "Of them in memory at once."})
+    sft_learning_rate: float = field(
+        default=5e-2, metadata={"help": "At its peak. A prefix wants a hundred times LoRA's."}
+    )
+    sft_average: float = field(
+        default=0.0, metadata={"help": "Decay of the average of the weights to keep; 0: none."}
+    )
+    sft_dev_rows: int = field(default=256, metadata={"help": "Exchanges of its dev loss."})
+
+    steps: int = field(default=16, metadata={"help": "Steps of PPO."})
+    ppo_temperature: float = field(
+        default=1.0,
+        metadata={"help": "Of the policy that is trained: lower ones learn from fewer responses."},
+    )
+    batch_size: int = field(default=32, metadata={"help": "Responses of a step, all processes."})
+    minibatch_size: int = field(default=16, metadata={"help": "Responses of an update."})
+    micro_batch_size: int = field(default=16, metadata={"help": "Responses in memory at once."})
+    inner_epochs: int = field(default=4, metadata={"help": "Uses of each response."})
+    learning_rate: float = field(default=2e-2, metadata={"help": "At its peak."})
+    value_rate_factor: float = field(
+        default=0.1, metadata={"help": "The value head's rate, as a part of the policy's."}
+    )
+    max_grad_norm: float = field(default=1.0, metadata={"help": "Gradients are clipped to it."})
+    clip: float = field(default=0.2, metadata={"help": "How far the ratio may go."})
+    value_clip: float = field(default=0.2, metadata={"help": "How far a value may go."})
+    value_weight: float = field(default=0.1, metadata={"help": "Of the value loss."})
+    gamma: float = field(default=1.0, metadata={"help": "Discount of later tokens."})
+    lam: float = field(default=0.95, metadata={"help": "GAE's λ."})
+    whiten_advantages: bool = field(default=True, metadata={"help": "Mean 0, deviation 1."})
+    kl_weight: float = field(
+        default=0.05, metadata={"help": "Price of the KL to the first stage, per nat; 0: none."}
+    )
+    kl_target: float = field(
+        default=0.0,
+        metadata={"help": "KL of a response to steer to, adapting the price; 0: fixed."},
+    )
+    target_kl: float = field(
+        default=0.0,
+        metadata={"help": "End a step's updates at 1.5 times this KL per token; 0: never."},
+    )
+    end_penalty: float = field(
+        default=0.0, metadata={"help": "Subtracted from the reward where a response was cut off."}
+    )
+    dev_rows: int = field(default=64, metadata={"help": "Exchanges of a dev measurement; 0: none."})
+    eval_every: int = field(default=8, metadata={"help": "Steps between two of them."})
+    keep_best: bool = field(
+        default=False, metadata={"help": "Keep the weights with the best dev reward, not the last."}
+    )
+    save_every: int = field(default=10, metadata={"help": "Steps between two checkpoints."})
+    show_every: int = field(default=8, metadata={"help": "Steps between two looks at samples."})
+    report_to: str = field(
+        default="", metadata={"help": "Trackers, by commas: tensorboard, wandb, trackio; '': none."}
+    )
+    half: bool = field(default=True, metadata={"help": "Store the policy in float16."})
+    seed: int = field(default=0, metadata={"help": "Same seed, same policy."})
+
+
+def run(config: Config) -> dict[str, Any]:
+    """Build or load the generator, supervise it, reinforce it, save it; the figures."""
+    from recipes.emprl_sft import conversations, shown, supervise
+
+    if config.stage not in STAGES:
+        raise UserError(f"stage is {', '.join(STAGES)}, not {config.stage!r}.")
+    accelerator = start_accelerator(config)
+    logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
+    splits = conversations(
+        config.data, max_rows=config.max_rows, seed=config.seed, keep_crisis=config.keep_crisis
+    )
+    logger.info("train: %s", shown(splits["train"]))
+    generator = start_generator(config)
+    figures: dict[str, Any] = {}
+    if config.stage != "ppo":
+        figures["sft"] = supervise(config, generator, splits, accelerator)
+    if config.stage != "sft":
+        figures["ppo"] = reinforce(config, generator, splits, accelerator)
+    accelerator.end_training()
+    return figures
+
+
+def reinforce(
+    config: Config,
+    generator: Generator,
+    splits: dict[Split, list[Exchange]],
+    accelerator: Any,
+) -> dict[str, Any]:
+    """PPO against the generator as it is now; the policy goes to OUTPUT/policy."""
+    from policies.ppo import train
+    from recipes.emprl_sft import save
+    from recipes.sources import drawn
+    from recipes.targets import with_targets
+    from rewards.named import Models, build_rewards
+
+    output = Path(config.output)
+    # No more than the steps will use: labelling costs as much as rewarding does.
+    rows = drawn(splits["train"], config.steps * config.batch_size, config.seed)
+    dev = drawn(splits["dev"], config.dev_rows, config.seed) if config.dev_rows else []
+    file = Path(config.targets).expanduser() if config.targets else output / "targets.jsonl"
+    labelled = with_targets([*rows, *dev], config.identifier, file, accelerator)
+    models = Models(identifier=config.identifier)
+    generator.freeze_reference()
+    result = train(
+        generator,
+        build_rewards(config.rewards, models),
+        labelled[: len(rows)],
+        output=output,
+        accelerator=accelerator,
+        steps=config.steps,
+        batch_size=config.batch_size,
+        minibatch_size=config.minibatch_size,
+        micro_batch_size=config.micro_batch_size,
+        inner_epochs=config.inner_epochs,
+        clip=config.clip,
+        value_clip=config.value_clip,
+        value_weight=config.value_weight,
+        gamma=config.gamma,
+        lam=config.lam,
+        kl=kl_penalty(config),
+        target_kl=config.target_kl or None,
+        end_penalty=config.end_penalty,
+        whiten_advantages=config.whiten_advantages,
+        learning_rate=config.learning_rate,
+        rate_factors={"value_head": config.value_rate_factor},
+        max_grad_norm=config.max_grad_norm,
+        dev_exchanges=labelled[len(rows) :],
+        eval_every=config.eval_every,
+        keep_best=config.keep_best,
+        save_every=config.save_every,
+        show_every=config.show_every,
+        seed=config.seed,
+        settings=plain(config),
+        title="emprl",
+    )
+    kept = [row for row in result.rows if row["step"] == result.step][-1]
+    figures = {"step": result.step, "rows": len(rows), "first": result.rows[0], "last": kept}
+    if accelerator.is_main_process:
+        save(config, generator, output / "policy")
+        text = card(config, generator, figures)
+        write_card(output / "policy", config, figures, text)
+    return figures
+
+
+def start_accelerator(config: Config) -> Any:
+    """The accelerator, with trackers where they were asked for."""
+    from accelerate import Accelerator
+
+    trackers = [name.strip() for name in config.report_to.split(",") if name.strip()]
+    try:
+        accelerator = Accelerator(log_with=trackers or None, project_dir=config.output)
+        if trackers:
+            accelerator.init_trackers(
+                "emprl", config=plain(config) | {"rewards": str(config.rewards)}
+            )
+    except (ValueError, ImportError) as error:
+        raise UserError(f"report_to {config.report_to}: {error}") from error
+    return accelerator
+
+
+def plain(config: Config) -> dict[str, Any]:
+    """The settings that a run must share with the run it goes on from."""
+    left_out = ("output", "report_to", "targets")
+    return {name: value for name, value in asdict(config).items() if name not in left_out}
+
+
+def start_generator(config: Config) -> Generator:
+    """A new generator for the first stage; for the second alone, the one of `from_policy`."""
+    from policies.generator import Generator
+    from policies.named import policy_folder, policy_kind
+
+    lengths: dict[str, Any] = {
+        "max_context_tokens": config.max_context_tokens,
+        "max_new_tokens": config.max_new_tokens,
+        "temperature": config.ppo_temperature,
+        "top_p": 1.0,
+    }
+    if config.stage == "ppo":
+        folder = policy_folder(config.from_policy)
+        if policy_kind(folder) != "generator":
+            raise UserError(
+                f"{config.from_policy} is no generator. Name emprl-sft, or a folder that "
+                "`python train.py emprl --stage sft` wrote."
+            )
+        return Generator.load(folder, trainable=True, batch_size=SAMPLED_AT_ONCE, **lengths)
+    return Generator.create(
+        config.model,
+        seed=config.seed,
+        batch_size=SAMPLED_AT_ONCE,
+        adapter=config.adapter,
+        num_virtual_tokens=config.num_virtual_tokens,
+        rank=config.rank,
+        **lengths,
+    )
+
+
+def kl_penalty(config: Config) -> Any:
+    """The price of leaving the first stage, or None."""
+    from rewards.kl import AdaptiveController, FixedController, KLPenalty
+
+    if not config.kl_weight:
+        return None
+    if config.kl_target:
+        return KLPenalty(AdaptiveController(config.kl_weight, target=config.kl_target))
+    return KLPenalty(FixedController(config.kl_weight))
+
+
+def card(config: Config, generator: Generator, figures: dict[str, Any]) -> str:
+    from recipes.emprl_sft import describe
+
+    first, last = figures["first"], figures["last"]
+    names = [name for name in first if name.startswith("dev/") and name in last]
+    rows = [f"| {n.removeprefix('dev/')} | {first[n]:.3f} | {last[n]:.3f} |" for n in names]
+    head = ["| on dev | before | after |", "|---|---:|---:|"] if rows else []
+    return CARD.format(
+        model=generator.model_name,
+        adapter=describe(config),
+        data=config.data,
+        rows=figures["rows"],
+        rewards=config.rewards,
+        start=config.from_policy if config.stage == "ppo" else "its own first stage",
+        steps=config.steps,
+        batch=config.batch_size,
+        kl=config.kl_weight,
+        command=command("emprl", config),
+        temperature=config.temperature,
+        top_p=config.top_p,
+        results="\n".join([*head, *rows]),
+    )
+
+
+CARD = """# emprl: a generator that responds as empathically as a person would
+
+EmpRL (arXiv 2408.02976) on `{model}`: {adapter}, trained on human responses and then by PPO on the
+probability that a response has the human one's levels of the three mechanisms of empathy.
+
+- Data: {rows} exchanges drawn from the train part of {data}. Start: {start}.
+- PPO: {steps} steps of {batch} responses; {kl} per nat of KL to the start.
+- Rewards: `{rewards}`
+- Command: `{command}`
+- In use it samples at temperature {temperature} with top-p {top_p}.
+
+## Results
+{results}
+
+## Limits
+The identifier that rewards it was trained on Reddit and reads mostly the surface of a reply: a
+response with the right levels may still miss the point. A small model; it makes things up. What it
+writes has to be read by a person before anybody in distress sees it. Not clinically validated.
+"""

@@ -1,0 +1,230 @@
+"""Who responds, and what came of it: the systems of `evaluate.py responses` and their figures."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recipes.systems import CHUNK, ORIGINAL, check_system, rewrites_of
+from rewriting import Exchange, Rewrite
+from rewriting.exchange import LEVELS, MECHANISMS
+from rewriting.measures import bootstrap_interval, distinct_interval, distinct_n, mean
+from rewriting.response_measures import (
+    RESPONSE_MEASURES,
+    bleu,
+    emp_f1,
+    emp_f1_intervals,
+    geometric_mean,
+    rouge_l,
+)
+
+if TYPE_CHECKING:
+    from policies.generator import Generator
+    from rewards.identifiers.assessment import Assessment
+    from rewards.named import Models
+
+HUMAN = "human"
+BARE = "model:"
+
+
+class Writers:
+    """Systems by name. temperature, top_p: of all generators; 0 leaves each policy its own."""
+
+    def __init__(self, temperature: float = 0.0, top_p: float = 0.0) -> None:
+        self.decoding = {"temperature": temperature, "top_p": top_p}
+
+    def check(self, source: str) -> None:
+        """Say at once that there is no such system."""
+        if not source.startswith(BARE):
+            check_system(ORIGINAL if source == HUMAN else source)
+
+    def responses(self, source: str, exchanges: Sequence[Exchange], *, seed: int) -> list[str]:
+        """What a system answers to the seeker posts, after their histories."""
+        generator = self._generator(source)
+        if generator is None:
+            source = ORIGINAL if source == HUMAN else source
+            made: list[Rewrite] = rewrites_of(source, exchanges, seed=seed)
+            return [one.rewritten_response for one in made]
+        from rewriting.runtime.progress import progress_bar
+
+        found: list[str] = []
+        with progress_bar(f"responding with {generator.name}", len(exchanges)) as advance:
+            for start in range(0, len(exchanges), CHUNK):
+                chunk = exchanges[start : start + CHUNK]
+                found += generator.respond(chunk, seed=seed)
+                advance(len(chunk))
+        return found
+
+    def _generator(self, source: str) -> Generator | None:
+        """The generator of that name, with the decoding that was asked for; None: no generator."""
+        from policies.generator import Generator
+        from policies.generator_settings import KIND
+        from policies.named import TRAINED, policy_kind
+
+        changed: dict[str, Any] = {n: value for n, value in self.decoding.items() if value}
+        if source.startswith(BARE):
+            model = source.removeprefix(BARE)
+            return Generator.create(model, adapter="none", name=model, **changed)
+        folder = TRAINED.get(source, Path(source).expanduser())
+        if policy_kind(folder) != KIND:
+            return None
+        name = source if source in TRAINED else ""
+        return Generator.load(folder, name=name, **changed)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A response, and the levels of it and of the human response by mechanism."""
+
+    exchange: Exchange
+    response: str
+    human: Mapping[str, int]
+    generated: Mapping[str, int]
+    perplexity: float
+
+    @property
+    def conversation(self) -> str:
+        return self.exchange.seeker_id or self.exchange.seeker_post
+
+
+def measured(
+    made: Mapping[str, Sequence[str]], exchanges: Sequence[Exchange], models: Models
+) -> dict[str, list[Outcome]]:
+    """Every response with what the identifier and the judge say of it; equal ones are asked once.
+
+    A system whose responses are the human ones is scored like any other: Emp-F1 100 says that the
+    identifier judges the same text alike.
+    """
+    from recipes.outcomes import Assessor
+    from rewards.perplexity import Perplexity
+
+    assess = Assessor(models.identifier, rationales=False)
+    judge = Perplexity(models.language_model)
+    seekers = [exchange.seeker_post for exchange in exchanges]
+    human = assess(list(zip(seekers, (e.response_post for e in exchanges), strict=True)))
+    found: dict[str, list[Outcome]] = {}
+    for name, responses in made.items():
+        generated = assess(list(zip(seekers, responses, strict=True)))
+        perplexity = _in_chunks(judge, responses, f"perplexity of {name}")
+        found[name] = [
+            Outcome(exchange, response, _levels(before), _levels(after), surprise)
+            for exchange, response, before, after, surprise in zip(
+                exchanges, responses, human, generated, perplexity, strict=True
+            )
+        ]
+    return found
+
+
+def _in_chunks(judge: Any, texts: Sequence[str], title: str) -> list[float]:
+    from rewriting.runtime.progress import progress_bar
+
+    found: list[float] = []
+    with progress_bar(title, len(texts)) as advance:
+        for start in range(0, len(texts), CHUNK):
+            chunk = texts[start : start + CHUNK]
+            found += judge(completions=chunk)
+            advance(len(chunk))
+    return found
+
+
+def _levels(assessment: Assessment) -> dict[str, int]:
+    return {mechanism: assessment.judgements[mechanism].level for mechanism in MECHANISMS}
+
+
+def summary(outcomes: Mapping[str, Sequence[Outcome]], *, seed: int = 0) -> dict[str, Any]:
+    """The figures of every system; with two or more, the difference in Emp-F1 to the first."""
+    figures = {name: figures_of(rows, seed=seed) for name, rows in outcomes.items()}
+    first, *others = outcomes
+    for name in others:
+        rows, base = outcomes[name], outcomes[first]
+        difference = figures[name]["emp_f1"] - figures[first]["emp_f1"]
+        bounds = emp_f1_intervals(
+            *_both(rows), [o.conversation for o in rows], against=_both(base)[1], seed=seed
+        )
+        figures[name]["emp_f1_difference"] = {
+            "to": first,
+            "value": difference,
+            "interval": bounds["emp_f1"],
+        }
+    return figures
+
+
+def figures_of(rows: Sequence[Outcome], *, seed: int = 0) -> dict[str, Any]:
+    """The figures of one system, and under `intervals` where they lie with 95 %."""
+    from rewards.words import words
+
+    groups = [one.conversation for one in rows]
+    texts = [one.response for one in rows]
+    human_texts = [one.exchange.response_post for one in rows]
+    human, generated = _both(rows)
+    cut = [words(text.casefold()) for text in texts]
+    rouge = rouge_l(texts, human_texts)
+    figures: dict[str, Any] = {
+        **emp_f1(human, generated),
+        "perplexity": geometric_mean([one.perplexity for one in rows]),
+        "distinct_1": distinct_n(cut, 1),
+        "distinct_2": distinct_n(cut, 2),
+        "bleu": bleu(texts, human_texts),
+        "rouge_l": mean(rouge),
+        "empathy": mean(float(sum(one.generated.values())) for one in rows),
+        "words": mean(float(len(text)) for text in cut),
+        "n": len(rows),
+    }
+    intervals = {
+        **emp_f1_intervals(human, generated, groups, seed=seed),
+        "distinct_1": distinct_interval(cut, 1, groups),
+        "distinct_2": distinct_interval(cut, 2, groups),
+        "rouge_l": bootstrap_interval(rouge, groups, seed=seed),
+    }
+    assert list(figures) == list(RESPONSE_MEASURES)
+    shares = {m: [generated[m].count(level) / len(rows) for level in LEVELS] for m in MECHANISMS}
+    return figures | {
+        "level_shares": shares,
+        "by_emotion": by_emotion(rows),
+        "intervals": intervals,
+    }
+
+
+def by_emotion(rows: Sequence[Outcome]) -> dict[str, dict[str, float]]:
+    """Emotion of the data set → Emp-F1, its parts, n. Does the reward serve some worse?"""
+    groups: dict[str, list[Outcome]] = defaultdict(list)
+    for one in rows:
+        if one.exchange.extra.get("emotion"):
+            groups[str(one.exchange.extra["emotion"])].append(one)
+    return {name: emp_f1(*_both(own)) | {"n": len(own)} for name, own in sorted(groups.items())}
+
+
+def _both(rows: Sequence[Outcome]) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+    """The levels of the human and of the generated responses, by mechanism."""
+    return (
+        {mechanism: [one.human[mechanism] for one in rows] for mechanism in MECHANISMS},
+        {mechanism: [one.generated[mechanism] for one in rows] for mechanism in MECHANISMS},
+    )
+
+
+def write_outputs(path: Path, rows: Sequence[Outcome]) -> None:
+    """The responses of a system, a JSON line each: `--systems NAME=FILE` reads them again."""
+    from rewriting.runtime.files import disk_errors
+
+    lines = [
+        json.dumps(
+            {
+                "id": one.exchange.id,
+                "seeker_post": one.exchange.seeker_post,
+                "response_post": one.exchange.response_post,
+                "rewritten_response": one.response,
+                "levels": one.generated,
+                "human_levels": one.human,
+                "perplexity": one.perplexity,
+            },
+            ensure_ascii=False,
+        )
+        for one in rows
+    ]
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")

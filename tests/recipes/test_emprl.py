@@ -1,0 +1,270 @@
+"""`train.py emprl`, really run: both stages on tiny models, stopped and resumed."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+
+from policies.generator import Generator
+from policies.generator_settings import read_settings
+from policies.named import load_policy, policy_folder
+from recipes import emprl
+from recipes.emprl import Config, run
+from recipes.emprl_sft import conversations
+from recipes.entry import run_training
+from rewards.identifiers import named
+from rewriting import Exchange, UserError
+from tests.recipes.words import Words
+from tests.tiny_lm import write_tiny_llama
+from tests.tiny_t5 import write_tiny_t5
+
+ROOT = Path(__file__).parent.parent.parent
+TOPICS = ("job", "cat", "exam", "house", "mother", "sleep")
+ROWS = [
+    {
+        "seeker_post": f"I lost my {topic} {number}.",
+        "response_post": "So sorry." if number % 2 else "Try again.",
+        "history": ["Hi.", "Yes?"] if number > 3 else [],
+    }
+    for topic in TOPICS
+    for number in range(6)
+]
+SETTINGS: dict[str, Any] = {
+    "max_context_tokens": 96,
+    "max_new_tokens": 10,
+    "num_virtual_tokens": 3,
+    "sft_steps": 3,
+    "sft_batch_size": 4,
+    "sft_micro_batch_size": 2,
+    "sft_dev_rows": 4,
+    "steps": 3,
+    "batch_size": 4,
+    "minibatch_size": 2,
+    "inner_epochs": 2,
+    "dev_rows": 2,
+    "eval_every": 2,
+    "save_every": 2,
+    "show_every": 2,
+    "half": False,
+}
+
+
+@pytest.fixture(autouse=True)
+def identifier(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(named, "load_identifier", lambda name="words": Words())
+
+
+@pytest.fixture
+def config(tmp_path: Path, jsonl: Callable[..., Path]) -> Config:
+    model = write_tiny_t5(tmp_path / "model")
+    return Config(output=str(tmp_path / "run"), data=str(jsonl(ROWS)), model=str(model), **SETTINGS)
+
+
+def changed(config: Config, **changes: Any) -> Config:
+    return Config(**{**vars(config), **changes})
+
+
+def flags(config: Config) -> list[str]:
+    return [word for name, value in vars(config).items() for word in (f"--{name}", str(value))]
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "policy" / "adapter_model.safetensors")
+
+
+def log(folder: Path) -> list[dict[str, float]]:
+    lines = (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    return [
+        {k: v for k, v in json.loads(line).items() if not k.startswith("seconds_")}
+        for line in lines
+    ]
+
+
+def test_both_stages_leave_policies_that_respond(config: Config, tmp_path: Path) -> None:
+    run_training(["emprl", *flags(config)])
+    folder = tmp_path / "run"
+    assert [row["step"] for row in log(folder)] == [0, 1, 2, 3]
+    assert log(folder)[1]["kl_k1"] == pytest.approx(0, abs=1e-4)
+    assert "rewards/level_alignment" in log(folder)[1]
+    for policy in (folder / "sft" / "policy", folder / "policy"):
+        text = (policy / "README.md").read_text(encoding="utf-8")
+        assert "python train.py emprl --data" in text
+        assert "A person" in text or "a person" in text
+        rewrites = load_policy(str(policy)).rewrite(conversations(config.data)["test"][:2], seed=0)
+        assert all(isinstance(one.rewritten_response, str) for one in rewrites)
+    sft, ppo = weights(folder / "sft"), weights(folder)
+    assert any(not torch.equal(sft[key], ppo[key]) for key in sft)
+    # The first stage is what the second stays close to, in the same folder.
+    reference = load_file(folder / "policy" / "reference" / "adapter_model.safetensors")
+    for key, tensor in sft.items():
+        assert torch.equal(tensor, reference[key])
+    settings = json.loads((folder / "policy" / "policy.json").read_text())
+    assert (settings["temperature"], settings["top_p"]) == (0.7, 0.9)
+
+
+def test_the_second_stage_alone_starts_from_a_folder(config: Config, tmp_path: Path) -> None:
+    run(changed(config, stage="sft"))
+    start = tmp_path / "run" / "sft" / "policy"
+    again = changed(config, stage="ppo", from_policy=str(start), output=str(tmp_path / "again"))
+    run(changed(again, kl_weight=0.0))
+    run(changed(config, stage="both", output=str(tmp_path / "both"), kl_weight=0.0))
+    ours, theirs = weights(tmp_path / "again"), weights(tmp_path / "both")
+    for key, tensor in ours.items():
+        assert torch.allclose(tensor, theirs[key], atol=1e-5)
+    assert "kl_k1" not in log(tmp_path / "again")[-1]
+
+
+def test_a_causal_model_by_the_same_recipe(config: Config, tmp_path: Path) -> None:
+    model = write_tiny_llama(tmp_path / "llama")
+    run(changed(config, model=str(model), adapter="lora", rank=2, sft_learning_rate=1e-3))
+    generator = Generator.load(tmp_path / "run" / "policy")
+    assert not generator.model.is_seq2seq
+    assert len(generator.respond(conversations(config.data)["dev"][:2], seed=0)) == 2
+
+
+def test_levels_are_labelled_once_for_several_runs(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = changed(config, targets=str(tmp_path / "targets.jsonl"))
+    run(shared)
+    before = (tmp_path / "targets.jsonl").read_text()
+    assert before.count("\n") == config.steps * config.batch_size + config.dev_rows
+    run(changed(shared, output=str(tmp_path / "other"), kl_weight=0.1))
+    assert (tmp_path / "targets.jsonl").read_text() == before
+
+
+def test_a_run_goes_on_after_sigterm_bit_for_bit(config: Config, tmp_path: Path) -> None:
+    labelled = tmp_path / "labelled.jsonl"
+    levels = {"emotional_reactions": 0, "interpretations": 0, "explorations": 0}
+    labelled.write_text("".join(json.dumps(row | levels) + "\n" for row in ROWS), encoding="utf-8")
+    reward = tmp_path / "own.py"
+    reward.write_text(
+        "def short(completions, **_):\n    return [-float(len(text)) for text in completions]\n"
+    )
+    long = changed(
+        config,
+        data=str(labelled),
+        rewards=json.dumps({f"{reward}:short": 1.0}),
+        steps=40,
+        save_every=1000,
+        eval_every=1000,
+        show_every=1000,
+        output=str(tmp_path / "cut"),
+    )
+    command = [sys.executable, "train.py", "emprl", *flags(long)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    process = subprocess.Popen(command, cwd=ROOT, env=environment)
+    file = tmp_path / "cut" / "log.jsonl"
+    deadline = time.monotonic() + 240
+    while not (file.exists() and file.read_text().count("\n") > 1):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=120) == 0
+    (checkpoint,) = (tmp_path / "cut" / "checkpoints").glob("step_*")
+    assert 0 < int(checkpoint.name.removeprefix("step_")) < 40
+    for folder in ("cut", "whole"):
+        run(changed(long, output=str(tmp_path / folder)))
+    assert log(tmp_path / "cut") == log(tmp_path / "whole")
+    ours, theirs = weights(tmp_path / "cut"), weights(tmp_path / "whole")
+    for key, tensor in ours.items():
+        assert torch.equal(tensor, theirs[key])
+
+
+def test_of_a_folder_the_train_file_alone_is_read(tmp_path: Path) -> None:
+    header = "conv_id,utterance_idx,context,prompt,speaker_idx,utterance,selfeval,tags"
+    for name in ("train", "valid"):
+        lines = [
+            f"{name}{number},{turn},proud,I won,{turn % 2},{name} {number} says {turn},5,"
+            for number in range(40)
+            for turn in (1, 2, 3, 4)
+        ]
+        text = "\n".join([header, *lines]) + "\n"
+        (tmp_path / f"{name}.csv").write_text(text, encoding="utf-8")
+    parts = conversations(str(tmp_path))
+    rows = parts["train"] + parts["dev"]
+    assert len(rows) == 80
+    assert all(row.response_post.startswith("train ") for row in rows)
+    assert not {row.seeker_id for row in parts["train"]} & {row.seeker_id for row in parts["dev"]}
+    assert {len(row.history) for row in rows} == {0, 2}
+    assert len(conversations(str(tmp_path), max_rows=5)["train"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"stage": "third"}, "stage is both, sft, ppo"),
+        ({"stage": "ppo", "from_policy": "nobody"}, "no trained policy 'nobody'"),
+        ({"stage": "ppo", "from_policy": "partner"}, "partner is no generator"),
+        ({"adapter": "magic"}, "there is no adapter 'magic'"),
+    ],
+)
+def test_mistakes_are_named(config: Config, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        run(changed(config, **changes))
+
+
+@pytest.mark.parametrize("name", ["emprl", "emprl-sft"])
+def test_what_is_shipped_is_whole(name: str) -> None:
+    folder = policy_folder(name)
+    model, settings = read_settings(folder)
+    assert model == "flan-t5-small"
+    assert settings.adapter == "prefix"
+    assert sum(file.stat().st_size for file in folder.iterdir()) < 1_000_000
+    assert not (folder / "reference").exists()  # emprl-sft is that
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert "python train.py emprl" in card
+    assert "CC BY-NC" in card
+    for file in folder.glob("*.*"):
+        if file.suffix != ".safetensors":
+            assert "/tmp" not in file.read_text(encoding="utf-8")
+
+
+@pytest.mark.integration
+def test_the_shipped_ones_respond() -> None:
+    rows = [Exchange("I failed my exam again.", "Oh."), Exchange("I won a race!", "Oh.")]
+    for name in ("emprl", "emprl-sft"):
+        found = load_policy(name).rewrite(rows, seed=0)
+        assert all(one.rewritten_response.strip() for one in found)
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "configs").glob("emprl*.yaml")), ids=str)
+def test_every_config_is_one(file: Path) -> None:
+    from rewards.named import Models, build_rewards
+
+    settings = yaml.safe_load(file.read_text(encoding="utf-8"))
+    config = Config(**settings)  # unknown fields raise
+    build_rewards(config.rewards, Models(identifier=Words()))
+    assert config.stage in emprl.STAGES
+    named_in = re.search(r"--config configs/(\S+)", file.read_text(encoding="utf-8"))
+    assert named_in is not None
+    assert named_in[1] == file.name
+
+
+def test_every_setting_is_explained_and_in_a_group() -> None:
+    for field in fields(Config):
+        assert field.metadata.get("help"), field.name
+    page = (ROOT / "docs" / "emprl.md").read_text(encoding="utf-8")
+    groups = page.split("| about | fields |")[1].split("\n\n")[0]
+    assert sorted(re.findall(r"`(\w+)`", groups)) == sorted(field.name for field in fields(Config))
+
+
+def test_every_figure_of_the_training_log_is_explained() -> None:
+    from policies.ppo_log import METRICS
+
+    page = (ROOT / "docs" / "emprl.md").read_text(encoding="utf-8")
+    table = page.split("| in `log.jsonl` |")[1].split("\n\n")[0].splitlines()[2:]
+    assert [row.split("|")[1].strip() for row in table] == [f"`{name}`" for name in METRICS]

@@ -1,0 +1,87 @@
+"""Emp-F1, BLEU and ROUGE-L on numbers worked out by hand."""
+
+import pytest
+
+from rewriting.exchange import MECHANISMS
+from rewriting.response_measures import (
+    bleu,
+    emp_f1,
+    emp_f1_intervals,
+    geometric_mean,
+    rouge_l,
+    weighted_f1,
+)
+
+
+def of_all(levels: list[int]) -> dict[str, list[int]]:
+    return dict.fromkeys(MECHANISMS, levels)
+
+
+def test_weighted_f1_by_hand() -> None:
+    gold, predicted = [0, 0, 0, 1, 2], [0, 0, 1, 0, 2]
+    # F1 of level 0: 2 hits, 3 times there, 3 times called: 2/3. Of level 1: 0. Of level 2: 1.
+    assert weighted_f1(gold, predicted) == pytest.approx((3 * 2 / 3 + 0 + 1) / 5)
+
+
+def test_weighted_f1_is_that_of_scikit_learn() -> None:
+    from sklearn.metrics import f1_score
+
+    gold, predicted = [0, 1, 2, 2, 1, 0, 0], [0, 2, 2, 1, 1, 0, 1]
+    expected = f1_score(gold, predicted, average="weighted")
+    assert weighted_f1(gold, predicted) == pytest.approx(expected)
+
+
+def test_a_level_that_people_never_show_has_no_weight() -> None:
+    assert weighted_f1([0, 0], [0, 2]) == pytest.approx(2 / 3)
+
+
+def test_emp_f1_is_the_mean_of_its_parts() -> None:
+    human = of_all([0, 0, 2])
+    generated = {**human, MECHANISMS[0]: [0, 0, 0], MECHANISMS[1]: [2, 2, 0]}
+    found = emp_f1(human, generated)
+    # All 0: F1 of level 0 is 2·2/(2+3), with weight 2/3.
+    assert found[MECHANISMS[0]] == pytest.approx(100 * 0.8 * 2 / 3)
+    assert found[MECHANISMS[1]] == 0
+    assert found[MECHANISMS[2]] == 100
+    assert found["emp_f1"] == pytest.approx((100 * 0.8 * 2 / 3 + 0 + 100) / 3)
+
+
+def test_intervals_draw_whole_conversations() -> None:
+    human = of_all([0] * 4 + [2] * 4)
+    right = of_all([0] * 4 + [2] * 4)
+    half = of_all([0] * 4 + [0] * 4)
+    groups = list("aabbccdd")
+    assert emp_f1_intervals(human, right, groups)["emp_f1"] == (100, 100)
+    low, high = emp_f1_intervals(human, half, groups)["emp_f1"] or (0, 0)
+    # Some resamples have one of the two halves alone: all wrong, all right.
+    assert (low, high) == (0, 100)
+    assert emp_f1_intervals(human, half, ["one"] * 8)["emp_f1"] is None
+
+
+def test_the_difference_of_two_systems_is_paired() -> None:
+    rows = 200
+    human = of_all([0, 2] * (rows // 2))
+    wrong = [number % 4 == 0 for number in range(rows)]
+    worse = of_all([1 if w else 2 * (n % 2) for n, w in enumerate(wrong)])
+    groups = list(range(rows))
+    alone = emp_f1_intervals(human, worse, groups)["emp_f1"]
+    same = emp_f1_intervals(human, worse, groups, against=worse)["emp_f1"]
+    assert same == (0, 0)
+    lower = emp_f1_intervals(human, worse, groups, against=human)["emp_f1"]
+    assert alone is not None
+    assert lower is not None
+    assert lower == pytest.approx((alone[0] - 100, alone[1] - 100))
+    assert lower[1] < 0
+
+
+def test_words_in_common() -> None:
+    assert bleu(["I am so sorry to hear that."], ["I am so sorry to hear that."]) == pytest.approx(
+        100
+    )
+    # The longest common subsequence of "a b c d" and "a x c" is "a c": precision 2/4, recall 2/3.
+    (found,) = rouge_l(["a b c d"], ["a x c"])
+    assert found == pytest.approx(100 * 2 * (1 / 2) * (2 / 3) / (1 / 2 + 2 / 3))
+
+
+def test_perplexities_are_averaged_as_logarithms() -> None:
+    assert geometric_mean([10, 1000]) == pytest.approx(100)
