@@ -86,11 +86,11 @@ def create(
 ) -> None:
     """Freeze a study: which pairs, who judges them, on which side each reply stands.
 
-    Sides and order are balanced for every rater and pair, and follow from the seed. Replies that
-    name a system are refused; posts in crisis are left out unless asked for.
+    Sides and order are balanced for every rater and pair, and follow from the seed. Replies and
+    texts that name a system are refused; posts in crisis are left out unless asked for.
     """
     from rewriting.ab import texts
-    from rewriting.ab.create import create_study, say
+    from rewriting.ab.create import create_study, named_in_posts, say
     from rewriting.ab.study import CRITERIA, Exclusion, save_study
 
     study = create_study(
@@ -115,6 +115,8 @@ def create(
     show_created(study, output)
     if study.left_out:
         print(f"left out: {say(study.left_out)}")
+    for name, count in named_in_posts(study).items():
+        print(f"warning: the posts of {count:,} pairs say {name!r}, a system's name: have a look.")
 
 
 def show_created(study: Study, output: Path) -> None:
@@ -162,7 +164,10 @@ def _by_id(cells: Cells) -> str:
 
 
 def _by_seeker_post(cells: Cells) -> str:
-    return str(cells.get("seeker_post")) or " "
+    """Not the post itself: exports show the key."""
+    from rewriting.data.split import fingerprint
+
+    return fingerprint(str(cells.get("seeker_post", ""))).hex()
 
 
 KEYS: tuple[Callable[[Cells], str], ...] = (_by_posts, _by_id, _by_seeker_post)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recipes.ab_serve import extra_needed
 from rewriting.errors import UserError
 
 if TYPE_CHECKING:
@@ -84,7 +85,8 @@ def plan(
             "--rater-correlation and --item-correlation leave no chance to single votes."
         )
     refuse_existing(json, overwrite=overwrite)
-    from rewriting.ab.plan import RATERS, Assumptions, confirmed, plan_json, plans
+    with extra_needed():
+        from rewriting.ab.plan import RATERS, Assumptions, confirmed, plan_json, plans
     from rewriting.runtime.files import write_json
 
     assumptions = Assumptions(
@@ -141,14 +143,15 @@ def report(
 ) -> None:
     """What raters prefer: win rates, tests, intervals, agreement, and how good the votes are."""
     refuse_existing(json, html, csv, overwrite=overwrite)
-    from rewriting.ab.analysis import analyse
-    from rewriting.ab.export import csv_text, write_text
-    from rewriting.ab.report import csv_rows, print_report, render
+    with extra_needed():
+        from rewriting.ab.analysis import analyse, last_revisions
+        from rewriting.ab.export import csv_text, write_text
+        from rewriting.ab.report import csv_rows, print_report, render
     from rewriting.runtime.files import write_json
 
     study, store = open_study(study_dir)
     with store:
-        votes = store.votes()
+        votes = store.votes(all_revisions=True)
     if not any(study.items[vote.item].kind == "item" for vote in votes):
         raise UserError(f"{study_dir}: nobody has judged a pair yet.")
     figures = analyse(study, votes)
@@ -156,7 +159,7 @@ def report(
     if json is not None:
         write_json(json, figures)
     if html is not None:
-        write_text(html, render(study, figures, votes))
+        write_text(html, render(study, figures, last_revisions(votes)))
     if csv is not None:
         write_text(csv, csv_text(csv_rows(figures)))
     for path in (json, html, csv):
@@ -195,15 +198,15 @@ def export(
 ) -> None:
     """Votes as CSV or JSON lines, preferences for TRL, or sheets for raters without a server."""
     chosen = format or _format_of(output)
+    with extra_needed():
+        from rewriting.ab import export as exporting
     study, store = open_study(study_dir)
     with store:
         if chosen is Format.sheet:
             export_sheets(study, store, output, rater, overwrite)
             return
         refuse_existing(output, overwrite=overwrite)
-        votes = store.votes(all_revisions=all_revisions and chosen is not Format.trl)
-    from rewriting.ab import export as exporting
-
+        votes = store.votes(all_revisions=True)
     scrub = not keep_personal_data
     if chosen is Format.trl:
         name = exporting.check_criterion(study, criterion)
@@ -219,7 +222,10 @@ def export(
         )
         kind = f"preferences ({name})"
     else:
-        rows, kind = list(exporting.vote_rows(study, votes, scrub=scrub)), "votes"
+        rows, kind = (
+            list(exporting.vote_rows(study, votes, scrub=scrub, all_revisions=all_revisions)),
+            "votes",
+        )
     if not rows:
         raise UserError(f"{study_dir} has no {kind} to export yet.")
     text = exporting.csv_text(rows) if chosen is Format.csv else exporting.json_lines(rows)
@@ -237,15 +243,21 @@ def _format_of(output: Path) -> Format:
 def export_sheets(
     study: Study, store: Store, folder: Path, raters: list[int] | None, overwrite: bool
 ) -> None:
-    """A file per rater. Texts stay as they are: raters must see what the study compares."""
+    """A file per rater. Texts stay as they are: raters must see what the study compares.
+
+    The log notes who has a sheet: their work does not return to the pool while they are silent.
+    """
     from rewriting.ab.export import write_text
     from rewriting.ab.sheet import render_sheet
+    from rewriting.ab.work import SHEET
 
     paths = {rater: folder / f"sheet-{rater}.html" for rater in raters or study.raters}
     refuse_existing(*paths.values(), overwrite=overwrite)
     pages = {rater: render_sheet(study, store, rater) for rater in paths}
     for rater, path in paths.items():
         write_text(path, pages[rater])
+        if all(event.kind != SHEET for event in store.events(rater)):
+            store.add_event(rater, SHEET)
     print(f"{len(paths)} sheets in {folder}. Each is one file for one rater; results come back as")
     print("results-N.json:  rewriting ab import STUDY_DIR results-1.json …")
 

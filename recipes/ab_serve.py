@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -27,6 +28,17 @@ REVOKE = "Example:  rewriting ab revoke study 3 5"
 BACKUP = "Example:  rewriting ab backup study --output study-monday"
 
 
+@contextmanager
+def extra_needed() -> Iterator[None]:
+    """Around imports that need the extra `ab`: one line says what to install."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"{error.name} is missing: pip install 'empathic-rewriting[ab]' installs it."
+        ) from error
+
+
 def serve(
     study: StudyFolder,
     host: Annotated[
@@ -48,12 +60,8 @@ def serve(
     import signal
     import sys
 
-    try:
+    with extra_needed():  # starlette, uvicorn
         from rewriting.ab import server as site
-    except ModuleNotFoundError as error:  # starlette, uvicorn
-        raise UserError(
-            f"{error.name} is missing: pip install 'empathic-rewriting[ab]' installs it."
-        ) from error
     from rewriting.ab.store import Store
     from rewriting.ab.study import load_study
     from rewriting.ab.tokens import new_token
@@ -129,7 +137,7 @@ def backup(
     import shutil
 
     from rewriting.ab.store import Store
-    from rewriting.ab.study import STUDY_FILE, VOTES_FILE, load_study
+    from rewriting.ab.study import STUDY_FILE, VOTES_FILE, load_study, saved_checksum
     from rewriting.runtime.files import disk_errors, fsync_file, fsync_folder
 
     load_study(study)
@@ -137,8 +145,14 @@ def backup(
         raise UserError(f"{output} exists. Pass --overwrite to replace it.")
     if output.resolve() == study.resolve():
         raise UserError(f"{output} is the study itself: give another --output.")
+    there = saved_checksum(output)
+    if there != saved_checksum(study) and (there is not None or (output / VOTES_FILE).exists()):
+        raise UserError(f"{output} holds another study: give another --output.")
     with disk_errors(output), Store(study) as store:
         output.mkdir(parents=True, exist_ok=True)
+        # First the study: a copy that is cut short is still known as a copy of it.
+        shutil.copyfile(study / STUDY_FILE, output / f".{STUDY_FILE}.new")
+        (output / f".{STUDY_FILE}.new").replace(output / STUDY_FILE)
         fresh = output / f".{VOTES_FILE}.new"
         fresh.unlink(missing_ok=True)
         votes = store.backup(fresh)
@@ -146,7 +160,6 @@ def backup(
         for leftover in ("-wal", "-shm"):  # of an older copy: they would be read into the new one
             (output / f"{VOTES_FILE}{leftover}").unlink(missing_ok=True)
         fresh.replace(output / VOTES_FILE)
-        shutil.copyfile(study / STUDY_FILE, output / STUDY_FILE)
         fsync_folder(output)
     print(f"{output}: {votes:,} votes, integrity checked")
 

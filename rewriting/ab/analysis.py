@@ -31,8 +31,9 @@ LEVEL: Final = 0.05
 
 
 def analyse(study: Study, votes: Sequence[Vote]) -> dict[str, Any]:
-    """Every figure of the report."""
+    """Every figure of the report. votes: every revision; the last ones count."""
     raters = rater_figures(study, votes)
+    votes = last_revisions(votes)
     excluded = {row["rater"] for row in raters if row["excluded_because"]}
     everybody = figures_of(study, votes)
     kept = [vote for vote in votes if vote.rater not in excluded]
@@ -194,15 +195,28 @@ def strengths(study: Study, votes: Sequence[Vote]) -> dict[str, Any] | None:
     return bradley_terry(rows, study.systems, seed=derive_seed(study.seed, "strengths"))
 
 
+def last_revisions(votes: Sequence[Vote]) -> list[Vote]:
+    """What raters say in the end, in the order it came."""
+    last: dict[tuple[int, str], int] = defaultdict(int)
+    for vote in votes:
+        last[vote.rater, vote.item] = max(last[vote.rater, vote.item], vote.revision)
+    return [vote for vote in votes if vote.revision == last[vote.rater, vote.item]]
+
+
 def rater_figures(study: Study, votes: Sequence[Vote]) -> list[dict[str, Any]]:
-    """Per rater: work done, attention, pace, and why the rater is excluded, if so."""
+    """Per rater: work done, attention, pace, and why the rater is excluded, if so.
+
+    votes: every revision. The time of a pair is that of all of them together: whoever corrects an
+    answer quickly has not been hasty.
+    """
     by_rater: dict[int, list[Vote]] = defaultdict(list)
     for vote in votes:
         by_rater[vote.rater].append(vote)
     return [_rater_row(study, rater, by_rater[rater]) for rater in sorted(by_rater)]
 
 
-def _rater_row(study: Study, rater: int, votes: Sequence[Vote]) -> dict[str, Any]:
+def _rater_row(study: Study, rater: int, revisions: Sequence[Vote]) -> dict[str, Any]:
+    votes = last_revisions(revisions)
     counted = [vote for vote in votes if study.items[vote.item].kind == "item"]
     right: dict[str, bool] = {}
     for vote in votes:
@@ -210,7 +224,11 @@ def _rater_row(study: Study, rater: int, votes: Sequence[Vote]) -> dict[str, Any
         if item.kind == "attention":
             right[item.id] = right.get(item.id, True) and vote.winner == item.expected
     attention = sum(right.values()) / len(right) if right else None
-    times = {vote.item: vote.seconds for vote in counted}
+    spent = {(v.item, v.revision): v.seconds for v in revisions}  # the same for every criterion
+    times: dict[str, float] = defaultdict(float)
+    for (key, _), duration in spent.items():
+        if study.items[key].kind == "item":
+            times[key] += duration
     seconds = median(times.values()) if times else None
     decided = [vote for vote in counted if vote.winner != TIE]
     said = {(vote.rater, vote.item, vote.criterion): vote.winner for vote in votes}

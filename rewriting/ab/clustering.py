@@ -58,12 +58,16 @@ def score_interval(rate: Array, votes: Array, quantile: Array | float) -> tuple[
 
 
 def clustered(votes_sri: Array, given_sri: Array) -> Clustered:
-    """Win rates with their two-way clustered variance. Needs two raters and two items a study.
+    """Win rates with their two-way clustered variance.
+
+    Needs two raters and two items a study, and raters with several votes; degrees of freedom, and
+    so intervals and p-values, are NaN without (`can_be_split`).
 
     Sums of squares over raters, items and votes are quadratic forms of the residuals, and their
     expectations are linear in the three components of variance: solving those three equations
     gives unbiased components, whatever the assignment (Henderson's method in its simplest form).
-    Where all votes agree nothing can be estimated, and votes count as independent.
+    Where all votes agree nothing can be estimated, and votes count as independent. Where no item
+    has two votes, items and single votes are one component.
     """
     given_sri = np.broadcast_to(given_sri, votes_sri.shape).astype(float)
     count_s = given_sri.sum((1, 2))
@@ -78,12 +82,16 @@ def clustered(votes_sri: Array, given_sri: Array) -> Clustered:
         axis=1,
     )
     expectation_skk, share_sk = moments(given_sri)
+    alone_s = judged_once(given_sri)
+    squares_sk[alone_s, 1] = 0
+    split_s = can_be_split(expectation_skk)
+    expectation_skk[~split_s] = np.eye(3)
     components_sk = np.linalg.solve(expectation_skk, squares_sk[..., None])[..., 0]
     parts_sk = np.linalg.solve(expectation_skk, share_sk[..., None])[..., 0] * squares_sk
     raters_s = (given_sri.sum(2) > 0).sum(1)
     items_s = (given_sri.sum(1) > 0).sum(1)
-    rest_s = np.maximum(count_s - raters_s - items_s + 1, 1)
-    freedom_sk = np.stack([raters_s - 1, items_s - 1, rest_s], axis=1)
+    rest_s = np.maximum(count_s - raters_s - np.where(alone_s, 0, items_s - 1), 1)
+    freedom_sk = np.maximum(np.stack([raters_s - 1, items_s - 1, rest_s], axis=1), 1)
     independent_s = rate_s * (1 - rate_s) / count_s
     unanimous_s = independent_s == 0
     variance_s = np.maximum(parts_sk.sum(1), SMALLEST_DESIGN_EFFECT * independent_s)
@@ -93,6 +101,7 @@ def clustered(votes_sri: Array, given_sri: Array) -> Clustered:
         np.divide(np.square(parts_sk.sum(1)), spread_s, out=fewest_s.copy(), where=spread_s > 0),
         fewest_s,
     )
+    freedom_s[~split_s | (fewest_s < 1)] = np.nan
     effective_s = np.divide(
         independent_s * count_s, variance_s, out=count_s.copy(), where=~unanimous_s
     )
@@ -104,7 +113,8 @@ def moments(given_sri: Array) -> tuple[Array, Array]:
     and what a unit of each adds to the variance of the mean (S×3).
 
     With M the matrix that subtracts the mean and Z the incidence of raters, items or votes, the
-    entry of kinds j and k is the squared norm of Zⱼᵀ M Zₖ.
+    entry of kinds j and k is the squared norm of Zⱼᵀ M Zₖ. Where no item has two votes, items say
+    nothing that single votes do not: they drop out, with a 1 that keeps the equations solvable.
     """
     rater_sr, item_si, count_s = given_sri.sum(2), given_sri.sum(1), given_sri.sum((1, 2))
     together_sri = given_sri - rater_sr[:, :, None] * item_si[:, None, :] / count_s[:, None, None]
@@ -117,7 +127,22 @@ def moments(given_sri: Array) -> tuple[Array, Array]:
     expectation[:, 0, 1] = expectation[:, 1, 0] = np.square(together_sri).sum((1, 2))
     expectation[:, 2, 2] = count_s - 1
     share = np.stack([np.square(rater_sr).sum(1), np.square(item_si).sum(1), count_s], axis=1)
+    alone_s = judged_once(given_sri)
+    expectation[alone_s, 1, :] = expectation[alone_s, :, 1] = share[alone_s, 1] = 0
+    expectation[alone_s, 1, 1] = 1
     return expectation, share / np.square(count_s)[:, None]
+
+
+def judged_once(given_sri: Array) -> Array:
+    """Studies in which no item has two votes."""
+    return np.asarray(given_sri.sum(1).max(1) <= 1)
+
+
+def can_be_split(expectation_skk: Array) -> Array:
+    """Can raters, items and votes be told apart? Not where every rater has judged one item."""
+    sound_s = np.isfinite(expectation_skk).all((1, 2))
+    expectation_skk = np.where(sound_s[:, None, None], expectation_skk, np.eye(3))
+    return np.asarray(sound_s & (np.linalg.cond(expectation_skk) < 1e10))
 
 
 def two_way_bootstrap(

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -48,7 +48,7 @@ def create_study(
     repeats: int = 4,
     limit: int | None = None,
     crisis: Callable[[str], bool] | None = None,
-    title: str = "Comparing replies",
+    title: str = texts.TITLE,
     consent: str = texts.CONSENT,
     instructions: str = texts.INSTRUCTIONS,
     help_resources: Sequence[str] = texts.HELP_RESOURCES,
@@ -56,12 +56,15 @@ def create_study(
 ) -> Study:
     """A study of two or more systems: every pair of them on every exchange that all have answered.
 
-    crisis: says whether a seeker post is too grave for a study; such exchanges are left out.
+    crisis: says whether a post is too grave for a study; exchanges are left out whose seeker post
+        or history has one.
     limit: take at most so many exchanges, drawn by the seed.
     """
     check_names(outputs)
     check_criteria(criteria)
     check_leaks(outputs)
+    shown = {"the title": title, "the consent text": consent, "the instructions": instructions}
+    check_texts(outputs, own_texts(shown, help_resources, criteria, practice, attention))
     answered = by_exchange(outputs)
     shared, left_out = shared_exchanges(answered, crisis)
     shared = sorted(shared, key=lambda key: opaque_id(seed, "draw", key))[:limit]
@@ -129,7 +132,7 @@ def check_criteria(criteria: Sequence[Criterion]) -> None:
 
 def check_leaks(outputs: Mapping[str, Sequence[Output]]) -> None:
     """Refuse replies that name a system: they would undo the blinding."""
-    patterns = {name: name_pattern(name) for name in outputs if len(name) >= SHORTEST_NAME}
+    patterns = name_patterns(outputs)
     for system, rows in outputs.items():
         for row in rows:
             for name, pattern in patterns.items():
@@ -140,6 +143,61 @@ def check_leaks(outputs: Mapping[str, Sequence[Output]]) -> None:
                         f"{found[0]!r}, which tells raters about the system {name!r}. Mend the "
                         "reply, or give the system a name that no reply has (--system x=FILE)."
                     )
+
+
+def name_patterns(systems: Iterable[str]) -> dict[str, re.Pattern[str]]:
+    return {name: name_pattern(name) for name in systems if len(name) >= SHORTEST_NAME}
+
+
+def own_texts(
+    shown: Mapping[str, str],
+    help_resources: Sequence[str],
+    criteria: Sequence[Criterion],
+    practice: Sequence[Mapping[str, Any]],
+    attention: Sequence[Mapping[str, Any]],
+) -> Iterator[tuple[str, str]]:
+    """What a study's author wrote for raters to read: (what it is, the text).
+
+    Not the built-in texts: they are older than any system, and cannot tell of one.
+    """
+    built_in = {texts.TITLE, texts.CONSENT, texts.INSTRUCTIONS, *texts.HELP_RESOURCES}
+    yield from ((what, text) for what, text in shown.items() if text not in built_in)
+    yield from (("a help resource", line) for line in help_resources if line not in built_in)
+    for one in criteria:
+        if one not in CRITERIA:
+            yield from ((f"criterion {one.name!r}", text) for text in (one.name, one.question))
+    for kind, rows, known in (
+        ("a practice pair", practice, texts.PRACTICE),
+        ("an attention check", attention, texts.ATTENTION),
+    ):
+        for row in rows:
+            if row not in known:
+                names = ("seeker_post", BETTER, WORSE, "note")
+                yield from ((kind, str(row[name])) for name in names if row.get(name))
+
+
+def check_texts(systems: Iterable[str], found: Iterable[tuple[str, str]]) -> None:
+    """Refuse texts around the pairs that name a system."""
+    patterns = name_patterns(systems)
+    for what, text in found:
+        for name, pattern in patterns.items():
+            if pattern.search(text):
+                raise UserError(
+                    f"{what} names the system {name!r}, which raters must not know. Change the "
+                    "text, or give the system another name (--system x=FILE)."
+                )
+
+
+def named_in_posts(study: Study) -> dict[str, int]:
+    """System → pairs whose post or history says its name. People write what they write: to know."""
+    found = {
+        name: sum(
+            any(pattern.search(text) for text in (item.seeker_post, *item.history))
+            for item in study.of_kind("item")
+        )
+        for name, pattern in name_patterns(study.systems).items()
+    }
+    return {name: count for name, count in found.items() if count}
 
 
 def name_pattern(name: str) -> re.Pattern[str]:
@@ -177,7 +235,9 @@ def shared_exchanges(
     grave = {
         key
         for key in everywhere
-        if key not in blank and crisis is not None and crisis(first[key].seeker_post)
+        if key not in blank
+        and crisis is not None
+        and any(crisis(text) for text in posts_of(answered, key))
     }
     left_out = {
         "not answered by all systems": len(set().union(*answered.values())) - len(everywhere),
@@ -185,6 +245,12 @@ def shared_exchanges(
         "crisis or possible crisis": len(grave),
     }
     return [key for key in everywhere if key not in blank | grave], left_out
+
+
+def posts_of(answered: Answers, key: str) -> set[str]:
+    """The seeker post and the turns before it, as any system's file has them."""
+    rows = [replies[key] for replies in answered.values()]
+    return {text for row in rows for text in (row.seeker_post, *row.history)}
 
 
 def items_of(answered: Answers, key: str, seed: int) -> list[Item]:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from rewriting.ab.analysis import rater_figures
+from rewriting.ab.analysis import last_revisions, rater_figures
 from rewriting.ab.study import TIE, Item, Study, Vote
 from rewriting.errors import UserError
 from rewriting.runtime.files import disk_errors
@@ -25,12 +25,15 @@ FORMULA_STARTS: Final = tuple("=+-@\t\r\n＝＋－＠|")
 
 
 def vote_rows(
-    study: Study, votes: Sequence[Vote], *, scrub: bool = True
+    study: Study, votes: Sequence[Vote], *, scrub: bool = True, all_revisions: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """A row per vote, of every kind of pair, with the texts as the rater saw them."""
+    """A row per vote, of every kind of pair, with the texts as the rater saw them.
+
+    votes: every revision, since the time of a pair is that of all of them.
+    """
     clean = cleaner(scrub)
     excluded = excluded_raters(study, votes)
-    for vote in votes:
+    for vote in votes if all_revisions else last_revisions(votes):
         item = study.items[vote.item]
         yield {
             "rater": vote.rater,
@@ -38,7 +41,7 @@ def vote_rows(
             "item": vote.item,
             "kind": item.kind,
             "repeat_of": item.repeat_of,
-            "exchange_id": item.exchange_id,
+            "exchange_id": clean(item.exchange_id),
             "criterion": vote.criterion,
             "winner": vote.winner,
             "left": vote.left,
@@ -66,11 +69,13 @@ def preference_rows(
     """TRL's preference format: prompt, chosen, rejected, for RewardTrainer and DPOTrainer.
 
     majority: one row per pair that has a majority; otherwise one row per decided vote. Excluded
-    raters, pairs flagged as harmful by anybody, and everything but items are left out.
+    raters, pairs flagged as harmful by anybody (also when they came again), and everything but
+    items are left out. votes: every revision; the last ones count.
     """
     clean = cleaner(scrub)
     excluded = excluded_raters(study, votes)
-    flagged = {vote.item for vote in votes if vote.harmful}
+    votes = last_revisions(votes)
+    flagged = {study.items[v.item].repeat_of or v.item for v in votes if v.harmful}
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for vote in votes:
         counted = study.items[vote.item].kind == "item" and vote.item not in flagged

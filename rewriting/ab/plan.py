@@ -18,7 +18,7 @@ from scipy.stats import nct
 from scipy.stats import t as student
 
 from rewriting.ab.clustering import clustered
-from rewriting.ab.simulation import simulated_votes
+from rewriting.ab.simulation import latent_correlations, simulated_votes
 
 MOST_ITEMS = 5000
 CELLS_AT_ONCE = 1_000_000  # of rater × item; bounds the memory of a simulation
@@ -64,6 +64,9 @@ def plans(
     votes_per_item: int | None = None,
 ) -> list[Plan]:
     """The fewest items for each number of raters. votes_per_item: everybody's, where None."""
+    latent_correlations(  # refuses what no votes can have, also where nothing is simulated
+        assumptions.win_rate, assumptions.rater_correlation, assumptions.item_correlation
+    )
     return [fewest_items(assumptions, count, votes_per_item or count) for count in raters]
 
 
@@ -94,6 +97,8 @@ def power_of(assumptions: Assumptions, raters: int, votes_per_item: int, items: 
     per_item = votes_per_item * decided + assumptions.tie_rate  # mean square over mean
     single = 1 - of_rater - of_item
     parts = np.array([single + per_rater * of_rater, single + per_item * of_item, -single]) / votes
+    if votes_per_item == 1:  # items and single votes are one component
+        parts = np.array([1 - of_rater + per_rater * of_rater, 0, 0]) / votes
     freedom = np.array([raters - 1, items - 1, max(votes - raters - items + 1, 1)])
     variance = parts.sum()
     joined = max(variance**2 / (np.square(parts) / freedom).sum(), min(raters, items) - 1)
@@ -141,7 +146,8 @@ def simulated_power(
             item_correlation=assumptions.item_correlation,
         )
         limit = assumptions.alpha / assumptions.criteria
-        found += int((clustered(votes, decided).p_value() <= limit).sum())
+        with np.errstate(invalid="ignore", divide="ignore"):  # nothing but ties finds nothing
+            found += int((clustered(votes, decided).p_value() <= limit).sum())
     return found / studies
 
 

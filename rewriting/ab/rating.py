@@ -7,6 +7,7 @@ import re
 import time
 from typing import TYPE_CHECKING
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
@@ -82,6 +83,14 @@ def start(work: Work, rater: int) -> None:
         work.take_more(rater, MORE)
 
 
+def pair_number(request: Request) -> int:
+    """The place in the address. No list is longer, and Python refuses to read very long numbers."""
+    text = request.path_params["number"]
+    if not re.fullmatch(r"[0-9]{1,6}", text):
+        raise HTTPException(404)
+    return int(text)
+
+
 def pair_is_open(progress: Progress, number: int) -> bool:
     """Pairs are answered in order; answered ones can be looked at and changed."""
     ready = progress.consented and progress.instructed and not progress.stopped
@@ -95,7 +104,7 @@ async def show_pair(
     problem: str = "",
     given: dict[str, str] | None = None,
 ) -> Response:
-    number = request.path_params["number"]
+    number = pair_number(request)
     if not pair_is_open(progress, number):
         return go_to(request, place(progress))
     item = server.study.items[progress.assigned[number - 1].item]
@@ -110,7 +119,7 @@ async def show_pair(
 
 async def take_vote(server: RatingServer, request: Request, progress: Progress) -> Response:
     """Save a vote. Sent again with the same ticket and attempt, it is acknowledged, not doubled."""
-    number = request.path_params["number"]
+    number = pair_number(request)
     form = await read_form(request)
     if not pair_is_open(progress, number):
         return go_to(request, place(progress), saved=False)

@@ -10,6 +10,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import multivariate_normal, norm
 
+from rewriting.errors import UserError
+
 
 def simulated_votes(
     generator: np.random.Generator,
@@ -30,9 +32,7 @@ def simulated_votes(
     win_rate is that of decided votes; ties come at random.
     """
     threshold = norm.ppf(win_rate)
-    of_rater, of_item = (
-        latent_correlation(win_rate, wanted) for wanted in (rater_correlation, item_correlation)
-    )
+    of_rater, of_item = latent_correlations(win_rate, rater_correlation, item_correlation)
     leaning = (
         threshold
         + np.sqrt(of_rater) * generator.normal(size=(studies, raters, 1))
@@ -50,6 +50,17 @@ def rota(raters: int, items: int, votes_per_item: int) -> np.ndarray:
     turns = np.arange(items * votes_per_item)
     given_ri[turns % raters, turns // votes_per_item] = 1
     return given_ri
+
+
+def latent_correlations(
+    win_rate: float, rater_correlation: float, item_correlation: float
+) -> tuple[float, float]:
+    """Those of the leanings of a rater and on an item. What is left falls to single votes."""
+    of_rater = latent_correlation(win_rate, rater_correlation)
+    of_item = latent_correlation(win_rate, item_correlation)
+    if of_rater + of_item >= 1:
+        raise UserError("these correlations cannot hold together; lower one.")
+    return of_rater, of_item
 
 
 def latent_correlation(win_rate: float, correlation: float) -> float:

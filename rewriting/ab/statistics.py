@@ -13,7 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from rewriting.ab.clustering import clustered, score_interval, two_way_bootstrap
+from rewriting.ab.clustering import (
+    can_be_split,
+    clustered,
+    judged_once,
+    moments,
+    score_interval,
+    two_way_bootstrap,
+)
 from rewriting.errors import UserError
 
 Interval = tuple[float, float]
@@ -113,7 +120,7 @@ def rate_figures(table: Table, *, ties: str, seed: int) -> dict[str, Any]:
     }
     # A rater or item without a decided vote would leave an empty row or column behind.
     given, outcome = (one[given.any(1)][:, given.any(0)] for one in (given, outcome))
-    if min(given.shape) < 2 or not _can_be_split(given):
+    if min(given.shape) < 2 or not can_be_split(moments(given[None].astype(float))[0])[0]:
         return figures
     votes = np.where(given, outcome, 0.0)
     sure = clustered(votes[None], given[None])
@@ -127,16 +134,8 @@ def rate_figures(table: Table, *, ties: str, seed: int) -> dict[str, Any]:
         "degrees_of_freedom": float(sure.degrees_of_freedom[0]),
         "effective_votes": float(sure.effective_votes[0]),
         "rater_correlation": float(min(of_rater, 1)),
-        "item_correlation": float(min(of_item, 1)),
+        "item_correlation": None if judged_once(given[None])[0] else float(min(of_item, 1)),
     }
-
-
-def _can_be_split(given: np.ndarray) -> bool:
-    """Can raters, items and votes be told apart? Not where every rater has judged one item."""
-    from rewriting.ab.clustering import moments
-
-    expectation, _ = moments(given[None].astype(float))
-    return bool(np.linalg.cond(expectation[0]) < 1e10)
 
 
 def alpha(table: Table, *, seed: int, resamples: int = 2000) -> dict[str, Any]:

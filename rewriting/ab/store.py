@@ -144,12 +144,13 @@ class Store:
         self._database.execute(begin)
         try:
             yield
+            self._database.execute(commit)
         except BaseException:
-            self._database.execute(undo)
-            if nested:
-                self._database.execute(commit)
+            if self._database.in_transaction:  # a full disk may have undone it already
+                self._database.execute(undo)
+                if nested:
+                    self._database.execute(commit)
             raise
-        self._database.execute(commit)
 
     def setting(self, name: str) -> str | None:
         row = self._database.execute("SELECT value FROM settings WHERE name = ?", (name,))

@@ -164,12 +164,26 @@ def checksum(row: Mapping[str, Any]) -> str:
 
 
 def save_study(study: Study, folder: Path) -> None:
-    """Freeze a study in a folder. A study that is there already stays."""
+    """Freeze a study in a folder. A study, or votes, that are there already stay."""
     path = folder / STUDY_FILE
     if path.exists():
         raise UserError(f"{path} exists, and a study is frozen: give another --output.")
+    if (folder / VOTES_FILE).exists():
+        raise UserError(
+            f"{folder / VOTES_FILE} holds the votes of another study: give another --output."
+        )
     row = study_json(study)
     write_json(path, row | {"sha256": checksum(row)})
+
+
+def saved_checksum(folder: Path) -> str | None:
+    """The checksum in a folder's study file; empty where unreadable, None where there is none."""
+    try:
+        return str(json.loads((folder / STUDY_FILE).read_text(encoding="utf-8"))["sha256"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def load_study(folder: str | Path) -> Study:

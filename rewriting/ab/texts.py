@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+TITLE: Final = "Comparing replies"
+
 CONSENT: Final = """\
 You are asked to compare replies to posts by people who look for support. The posts are about \
 difficult experiences, and some may be upsetting. Some replies were written or changed by a \

@@ -21,6 +21,7 @@ from rewriting.runtime.seeds import derive_seed
 
 CONSENT, DECLINED, INSTRUCTED = "consent", "declined", "instructed"
 STOPPED, RESUMED = "stopped", "resumed"
+SHEET = "sheet"  # was sent a sheet (sheet.py), and gives no sign while filling it in
 LEFT = (DECLINED, STOPPED)
 CHECK_EVERY = 5  # pairs between two attention checks of a rater who was added later
 
@@ -105,10 +106,12 @@ class Work:
         return sorted({*self.study.assignments, *self.store.linked_raters()})
 
     def has_left(self, rater: int, now: datetime) -> bool:
-        """Stopped, declined, link revoked, or idle for too long."""
+        """Stopped, declined, link revoked, or idle for too long without having a sheet."""
         progress = self.progress(rater)
         if progress.stopped or not self.store.linked_raters().get(rater, True):
             return True
+        if any(event.kind == SHEET for event in self.store.events(rater)):
+            return False
         last = self.store.last_seen(rater)
         return last is not None and now - datetime.fromisoformat(last) > self.return_after
 

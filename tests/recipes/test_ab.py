@@ -96,9 +96,10 @@ def test_files_made_elsewhere_are_joined_by_id_or_post(tmp_path: Path) -> None:
     systems = ["--system", f"one={one}", "--system", f"two={two}"]
     (item,) = made(systems, tmp_path / "by id").of_kind("item")
     assert (item.exchange_id, dict(item.replies)) == ("7", {"one": "First.", "two": "Second."})
-    two.write_text("seeker_post,response_post\nPost.,Second.\n")
+    one.write_text('{"seeker_post": "me@example.org", "response_post": "First."}\n')
+    two.write_text("seeker_post,response_post\nme@example.org,Second.\n")
     (item,) = made(systems, tmp_path / "by post").of_kind("item")
-    assert item.exchange_id == "Post."
+    assert len(bytes.fromhex(item.exchange_id)) == 12, "a fingerprint, not the post"
 
 
 def test_crisis_posts_are_left_out_unless_asked_for(
@@ -195,6 +196,35 @@ def test_a_backup_is_a_study_with_all_votes(
     assert run("backup", study, "--output", copy, "--overwrite") == 0
     with Store(copy) as copied:
         assert len(copied.votes()) == 2
+
+
+def test_a_backup_never_replaces_another_study(
+    study: Path, systems: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other"
+    made(systems, other, "--seed", 9)
+    votes = tmp_path / "votes"
+    votes.mkdir()
+    (votes / "votes.sqlite").touch()
+    before = (other / "study.json").read_bytes()
+    for output in (other, votes):
+        assert run("backup", study, "--output", output, "--overwrite") == 1
+        assert "holds another study" in capsys.readouterr().err
+    assert (other / "study.json").read_bytes() == before
+    assert run("create", *systems, "--raters", 2, "--output", votes) == 1
+    assert "votes of another study" in capsys.readouterr().err
+
+
+def test_posts_that_name_a_system_are_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    posts = ["Is this Northwind?", "My cat is ill."]
+    systems = []
+    for name in ("northwind", "two"):
+        file = write(tmp_path / f"{name}.jsonl", [f"{name[0]}0", f"{name[0]}1"], seeker_post=posts)
+        systems += ["--system", f"{name}={file}"]
+    made(systems, tmp_path / "study")
+    assert "warning: the posts of 1 pairs say 'northwind'" in capsys.readouterr().out
 
 
 def test_a_port_that_is_taken_is_one_line(study: Path, capsys: pytest.CaptureFixture[str]) -> None:

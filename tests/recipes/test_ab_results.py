@@ -1,6 +1,7 @@
 """`rewriting ab plan|report|export|import` as a user types them."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,10 +53,37 @@ def test_plan(run: Run, tmp_path: Path) -> None:
         ["--win-rate", "0.5"],
         ["--win-rate", "1"],
         ["--rater-correlation", "0.6", "--item-correlation", "0.6"],
+        ["--rater-correlation", "0.4", "--item-correlation", "0.5", "--win-rate", "0.9"],
     ],
 )
 def test_plan_explains_mistakes(run: Run, arguments: list[str]) -> None:
     one_line_error(run("ab", "plan", *arguments))
+
+
+def test_plan_with_one_vote_a_pair(run: Run) -> None:
+    code, out, _ = run("ab", "plan", "--votes-per-item", "1", "--raters", "16")
+    assert code == 0
+    assert "never enough" not in out
+
+
+@pytest.mark.parametrize(
+    "arguments", [["plan"], ["report", "STUDY"], ["export", "STUDY", "--output", "x.csv"]]
+)
+def test_without_the_extra_one_line_says_what_to_install(
+    run: Run,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+) -> None:
+    for name in list(sys.modules):
+        if name.startswith("rewriting.ab."):
+            monkeypatch.delitem(sys.modules, name)
+    package = sys.modules["rewriting.ab"]
+    for name in ("plan", "analysis", "export", "statistics", "clustering", "simulation"):
+        monkeypatch.delattr(package, name, raising=False)
+    monkeypatch.setitem(sys.modules, "scipy.stats", None)
+    given = [str(folder) if one == "STUDY" else one for one in arguments]
+    assert "empathic-rewriting[ab]" in one_line_error(run("ab", *given))
 
 
 def test_report(run: Run, folder: Path, tmp_path: Path) -> None:
@@ -101,6 +129,9 @@ def test_sheets_out_and_results_in(run: Run, folder: Path, tmp_path: Path) -> No
     assert run(*export, "--rater", "1", "--rater", "2")[0] == 0
     assert sorted(path.name for path in sheets.iterdir()) == ["sheet-1.html", "sheet-2.html"]
     assert "--overwrite" in one_line_error(run(*export))
+    assert run(*export, "--rater", "1", "--overwrite")[0] == 0
+    with Store(folder) as store:
+        assert [(one.rater, one.kind) for one in store.events()] == [(1, "sheet"), (2, "sheet")]
     page = (sheets / "sheet-1.html").read_text()
     data = json.loads(page.split('id="data">')[1].split("</script>")[0])
     answer = {

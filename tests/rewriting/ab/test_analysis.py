@@ -59,6 +59,18 @@ def test_raters_under_the_rule_are_left_out_and_shown() -> None:
     assert found["raters"][3]["excluded_because"] == ["median 1.0 s a pair, below 3 s"]
 
 
+def test_whoever_corrects_an_answer_quickly_is_not_hasty() -> None:
+    study = made_study(raters=4)
+    votes = cast(study, lambda rater, place, criterion: "ours")
+    quick = [replace(vote, winner="theirs", seconds=1.0, revision=1) for vote in votes]
+    plain = [vote for vote in quick if vote.rater == 4 and study.items[vote.item].kind == "item"]
+    found = analyse(study, [*votes, *plain])
+    assert found["excluded"] == []
+    assert found["raters"][3]["median_seconds"] == 11.0
+    assert found["main"]["comparisons"][0]["losses"] == 8
+    assert found["main"]["comparisons"][0]["wins"] == 24
+
+
 def test_an_attention_check_is_passed_when_every_criterion_is() -> None:
     study = made_study(raters=3)
     votes = [

@@ -167,3 +167,26 @@ def test_the_rota_is_even() -> None:
     assert set(given.sum(0)) == {3}
     assert set(given.sum(1)) == {20}
     assert rota(4, 5, 3).sum(1).tolist() == [4, 4, 4, 3]
+
+
+@pytest.mark.parametrize(("of_rater", "of_item"), [(0.0, 0.0), (0.05, 0.1)])
+def test_with_one_vote_an_item_the_test_holds_its_level(of_rater: float, of_item: float) -> None:
+    votes, decided, _ = simulated_votes(
+        np.random.default_rng(5),
+        studies=3000,
+        raters=8,
+        items=120,
+        votes_per_item=1,
+        win_rate=0.5,
+        tie_rate=0.15,
+        rater_correlation=of_rater,
+        item_correlation=of_item,
+    )
+    found = clustered(votes, decided)
+    assert (found.components[:, 1] == 0).all()
+    assert 0.03 <= (found.p_value() <= 0.05).mean() <= 0.06
+
+
+def test_what_cannot_be_told_apart_has_no_p_value() -> None:
+    votes = np.array([[[1.0, 0, 0], [0, 0, 0], [0, 0, 1]]])
+    assert np.isnan(clustered(votes, np.eye(3)[None]).p_value()).all()

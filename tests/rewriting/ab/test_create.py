@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rewriting.ab.create import Output, create_study
+from rewriting.ab.create import Output, create_study, named_in_posts
 from rewriting.ab.schedule import lead_of
 from rewriting.ab.study import Criterion, Study
 from rewriting.errors import UserError
@@ -162,3 +162,42 @@ def test_another_seeker_post_under_the_same_id_is_refused() -> None:
     rows["southsea"][1] = replace(rows["southsea"][1], seeker_post="Something else.")
     with pytest.raises(UserError, match="another seeker post in 'southsea'"):
         create_study(rows, raters=2, votes_per_item=1)
+
+
+PAIR = {"seeker_post": "x", "better": "y", "worse": "z"}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"title": "Is Northwind better?"},
+        {"consent": "We have built NorthWind."},
+        {"instructions": "Compare southsea with others."},
+        {"help_resources": ["The Southsea team: 000"]},
+        {"criteria": [Criterion("northwind", "Which?")]},
+        {"criteria": [Criterion("warm", "Which is more like northwind?")]},
+        {"practice": [PAIR | {"note": "As southsea would say."}]},
+        {"attention": [PAIR | {"worse": "Choose northwind."}]},
+    ],
+)
+def test_texts_that_name_a_system_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match="names the system"):
+        create_study(outputs(3), raters=2, votes_per_item=1, **settings)
+
+
+def test_built_in_texts_may_have_common_words() -> None:
+    create_study(outputs(3, ("reply", "other")), raters=2, votes_per_item=1)
+
+
+def test_posts_that_name_a_system_are_counted() -> None:
+    rows = outputs(3)
+    for name, old in rows.items():
+        rows[name] = [replace(old[0], history=("Is this Southsea?",)), *old[1:]]
+    assert named_in_posts(create_study(rows, raters=2, votes_per_item=1)) == {"southsea": 1}
+
+
+def test_a_grave_turn_in_the_history_is_a_crisis() -> None:
+    rows = outputs(3)
+    rows["southsea"][1] = replace(rows["southsea"][1], history=("grave", "Oh."))
+    study = create_study(rows, raters=2, votes_per_item=1, crisis=lambda post: post == "grave")
+    assert dict(study.left_out) == {"crisis or possible crisis": 1}

@@ -44,6 +44,25 @@ def test_votes_are_scrubbed_unless_kept() -> None:
     assert row["seeker_post"] == "Write to me@example.org or @somebody_1. (0)"
 
 
+def test_ids_are_scrubbed_too() -> None:
+    item = replace(STUDY.items["item00001"], exchange_id="Write to me@example.org.")
+    study = replace(STUDY, items={**STUDY.items, item.id: item})
+    rows = vote_rows(study, [vote for vote in VOTES if vote.item == item.id])
+    assert {row["exchange_id"] for row in rows} == {"Write to [mail]."}
+
+
+def test_older_revisions_exclude_nobody() -> None:
+    """Rater 1 failed the checks at first, and put that right within a second."""
+    checks = [v for v in VOTES if v.rater == 1 and v.item.startswith("check")]
+    wrong = [replace(vote, winner="worse") for vote in checks]
+    better = [replace(vote, seconds=1.0, revision=1) for vote in checks]
+    votes = [*(vote for vote in VOTES if vote not in checks), *wrong, *better]
+    rows = list(vote_rows(STUDY, votes, all_revisions=True))
+    assert len(rows) == len(VOTES) + len(checks)
+    assert not any(row["excluded"] for row in rows)
+    assert len(list(vote_rows(STUDY, votes))) == len(VOTES)
+
+
 def test_votes_say_what_the_rater_saw() -> None:
     hasty = [
         replace(v, seconds=0.5, comment="+44 20 7946 0000") if v.rater == 2 else v for v in VOTES
@@ -76,6 +95,8 @@ def test_preferences_are_majorities() -> None:
 def test_flagged_pairs_and_excluded_raters_train_nothing() -> None:
     flagged = [replace(vote, harmful=vote.item == "item00001") for vote in VOTES]
     assert [row["item"] for row in preference_rows(STUDY, flagged, "empathic")] == ["item00101"]
+    again = [replace(vote, harmful=vote.item == "repeat-item00001") for vote in VOTES]
+    assert [row["item"] for row in preference_rows(STUDY, again, "empathic")] == ["item00101"]
     hasty = [replace(vote, seconds=0.1) for vote in VOTES]
     assert list(preference_rows(STUDY, hasty, "empathic")) == []
 

@@ -14,6 +14,7 @@ from rewriting.ab.plan import (
     power_of,
     simulated_power,
 )
+from rewriting.errors import UserError
 
 DEFAULT = Assumptions()
 
@@ -23,6 +24,7 @@ DEFAULT = Assumptions()
     [
         (DEFAULT, 12, 12),
         (DEFAULT, 16, 3),
+        (DEFAULT, 16, 1),
         (Assumptions(win_rate=0.7, criteria=1, tie_rate=0.0), 6, 6),
         (Assumptions(rater_correlation=0, item_correlation=0), 8, 2),
         (Assumptions(win_rate=0.75, power=0.9, rater_correlation=0.05, item_correlation=0.2), 8, 4),
@@ -85,3 +87,16 @@ def test_votes_per_item_are_everybodys_unless_told() -> None:
     ]
     row = plan_json(DEFAULT, found)["plans"][0]
     assert row["votes_per_rater"] == row["items"]
+
+
+def test_correlations_that_no_votes_have_are_refused() -> None:
+    with pytest.raises(UserError, match="cannot hold together; lower one"):
+        plans(Assumptions(win_rate=0.9, rater_correlation=0.4, item_correlation=0.5), raters=(6,))
+
+
+def test_tiny_studies_can_be_simulated() -> None:
+    """Some of them have a single decided vote, or none."""
+    assumptions = Assumptions(win_rate=0.9, tie_rate=0.6)
+    for raters, votes_per_item, items in ((2, 1, 2), (2, 2, 2), (24, 1, 5)):
+        plan = Plan(raters, votes_per_item, items, 0.0)
+        assert 0 <= simulated_power(assumptions, plan, studies=300) < 0.5

@@ -144,7 +144,7 @@ def test_posts_from_other_sites_are_refused_on_every_route(
     site.begin(1)
     fields = {"ticket": site.ticket(1, 1), **answers(site.study, "A"), "answer": "decline"}
     paths = [route.path for route in site.server.routes() if "POST" in (route.methods or ())]
-    assert {path.removeprefix("/r/{token}").replace("{number:int}", "1") for path in paths} == set(
+    assert {path.removeprefix("/r/{token}").replace("{number}", "1") for path in paths} == set(
         POSTS
     )
     before = site.store.events()
@@ -215,8 +215,9 @@ def test_long_and_strange_bodies_are_refused(site: Site) -> None:
 TEXT = st.text(max_size=30)
 METHODS = st.sampled_from(["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH"])
 PIECES = st.sampled_from(
-    ["r", "TOKEN", "pair", "1", "2", "-1", "999999999999999999999999", "consent", "instructions",
-     "finished", "more", "stop", "stopped", "resume", "admin", "ADMIN", "static", "style.css",
+    ["r", "TOKEN", "pair", "1", "2", "-1", "999999999999999999999999", "9" * 5000, "consent",
+     "instructions", "finished", "more", "stop", "stopped", "resume", "admin", "ADMIN",
+     "static", "style.css",
      "..", "%2e%2e", "%00", "%ff", ""]
 )  # fmt: skip
 FIELDS = st.dictionaries(
@@ -245,6 +246,12 @@ def test_nonsense_never_breaks_the_server(
     url = f"{ORIGIN}{quote(path, safe='/%')}"
     response = site.client.request(method, url, headers=headers, **content)  # type: ignore[arg-type]
     assert response.status_code < 500
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "1234567", "-1", "1.0", "x", "%D9%A1"])
+def test_a_pair_has_a_short_number(site: Site, number: str) -> None:
+    assert site.get(1, f"/pair/{number}").status_code == 404
+    assert site.post(1, f"/pair/{number}").status_code == 404
 
 
 def test_study_files_are_not_served(site: Site) -> None:

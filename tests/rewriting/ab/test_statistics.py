@@ -170,3 +170,13 @@ def test_correlations_are_what_a_plan_asks_for() -> None:
     found = rate_figures(table, ties="left_out", seed=0)
     assert found["rater_correlation"] == pytest.approx(0.2, abs=0.06)
     assert found["item_correlation"] == pytest.approx(0.1, abs=0.04)
+
+
+def test_one_vote_an_item_can_be_compared() -> None:
+    votes = [(n // 40, f"item {n}", float(n % 4 > 0)) for n in range(240)]
+    found = rate_figures(table_of(votes), ties="left_out", seed=0)
+    assert found["clustered_p"] < 0.01
+    low, high = found["clustered"]
+    assert low < 0.75 < high
+    assert found["item_correlation"] is None
+    assert found["rater_correlation"] is not None

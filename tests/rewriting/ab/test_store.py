@@ -128,3 +128,15 @@ def test_links_are_kept_as_hashes_and_end_when_revoked(store: Store) -> None:
     assert not store.revoke(4)
     assert store.rater_of("hash") is None
     assert store.linked_raters() == {4: False}
+
+
+def test_a_commit_that_fails_leaves_no_transaction_open(store: Store) -> None:
+    other = sqlite3.connect(store.path, isolation_level=None)
+    other.execute("PRAGMA foreign_keys = ON")
+    store._database.execute("PRAGMA foreign_keys = ON")
+    other.execute("CREATE TABLE one (id INTEGER PRIMARY KEY)")
+    other.execute("CREATE TABLE two (one INTEGER REFERENCES one DEFERRABLE INITIALLY DEFERRED)")
+    with pytest.raises(sqlite3.IntegrityError), store.transaction():  # found out at the COMMIT
+        store._database.execute("INSERT INTO two VALUES (1)")
+    assert not store._database.in_transaction
+    assert store.vote("key", 1, "item", BALLOT)

@@ -9,7 +9,7 @@ import pytest
 from rewriting.ab.schedule import lead_of
 from rewriting.ab.store import Ballot, Store
 from rewriting.ab.study import Study, Vote
-from rewriting.ab.work import CONSENT, INSTRUCTED, RESUMED, STOPPED, Work
+from rewriting.ab.work import CONSENT, INSTRUCTED, RESUMED, SHEET, STOPPED, Work
 from tests.rewriting.ab.toys import toy_study
 
 
@@ -115,3 +115,11 @@ def test_what_was_given_away_does_not_come_back(work: Work) -> None:
     assert {item for _, item in work.on_offer(1)}.isdisjoint(
         one.item for one in work.store.handovers()
     )
+
+
+def test_whoever_has_a_sheet_is_not_away(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work.store, "last_seen", lambda rater: "2020-01-01T00:00:00.000+00:00")
+    work.store.add_event(1, SHEET)
+    assert {rater for rater, _ in work.pool()} == {2, 3, 4}
+    work.store.revoke(1)
+    assert {rater for rater, _ in work.pool()} == {1, 2, 3, 4}
