@@ -14,7 +14,7 @@ from rewriting.exchange import Exchange
 from rewriting.safety.disguise import disguised
 from rewriting.safety.outputs import check_output
 from rewriting.safety.phrases import load_phrases
-from rewriting.safety.spelling import folded, plain_words, tricky_words
+from rewriting.safety.spelling import folded, views
 from rewriting.safety.verdict import LEVELS, Verdict, gravest
 
 Classifier = Callable[[str], Any]
@@ -38,10 +38,9 @@ def check_post(text: str, classifier: Classifier | None = None) -> Verdict:
 def check_rules(text: str) -> Verdict:
     """The verdict of the phrases alone: as the text stands, and as it may have been meant."""
     plain = folded(text)
-    views = dict.fromkeys((plain_words(plain), tricky_words(plain)))
     found = [
         Verdict(kind.verdict, (f'{kind.reason}: "{words}"',))
-        for view in views
+        for view in views(plain)
         for kind, words in load_phrases().found(view)
     ]
     if phrase := disguised(plain):
@@ -97,7 +96,8 @@ class Gate:
     def check_output(self, text: str, original: str = "") -> Verdict:
         """Whether a text of the machine may be used: clear, or crisis with what is wrong.
 
-        A crisis that the text speaks of, and the reply it was made from did not, is wrong too.
+        A crisis that the text speaks of, and the reply it was made from did not, is wrong too; and
+        so is a changed text that the user's classifier does not find clear, or cannot judge.
         """
         found = [check_output(text)]
         if text != original and check_rules(text).verdict == "crisis":
@@ -106,4 +106,9 @@ class Gate:
                 for reason in check_rules(text).reasons
                 if reason not in check_rules(original).reasons
             ]
+        if text != original and self.classifier is not None:
+            verdict = ask(self.classifier, text)
+            if not verdict.clear:
+                reasons = verdict.reasons or (f"classifier: {verdict.verdict}",)
+                found.append(Verdict("crisis", reasons))
         return gravest(*found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rewriting.safety.phrases import load_phrases
-from rewriting.safety.spelling import folded, plain_words, tricky_words
+from rewriting.safety.spelling import folded, views
 from rewriting.safety.verdict import Verdict, gravest
 
 FILE = Path(__file__).parent / "outputs.toml"
@@ -17,11 +17,9 @@ FILE = Path(__file__).parent / "outputs.toml"
 
 def check_output(text: str) -> Verdict:
     """clear, or crisis with what is wrong with the text: it is not to be used."""
-    plain = folded(text)
-    views = dict.fromkeys((plain_words(plain), tricky_words(plain)))
     found = (
         Verdict(kind.verdict, (f'{kind.reason}: "{words}"',))
-        for view in views
+        for view in views(folded(text))
         for kind, words in load_phrases(FILE).found(view)
     )
     return gravest(*found)

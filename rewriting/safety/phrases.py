@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -16,16 +17,28 @@ from pathlib import Path
 from typing import Any
 
 from rewriting.safety.needed_words import Index, needed
+from rewriting.safety.spelling import BREAK
 from rewriting.safety.verdict import Level
 
 FILE = Path(__file__).parent / "phrases.toml"
 START, END = r"(?<![a-z0-9])", r"(?![a-z0-9])"
 GAP = r"(?: [a-z0-9]+){0,6}?"
 HIDDEN = "~"  # stands for what was cut out of a text: no phrase matches across it
+# Whoever hurts himself right after these words, in the same clause, is invented.
 FICTION = re.compile(
-    r"(?:novel|story|stories|book|chapter|character|hero|heroine|villain|protagonist|detective"
-    r"|film|movie|show|series|episode|season|scene|play|opera|song|lyrics|game|act)"
-    r"(?: [a-z0-9]+){0,12} ?$"
+    r"(?<![a-z0-9])(?:(?:character|hero|heroine|villain|protagonist|detective)"
+    r"|(?:in|of) (?:the|a|an|my|this|that|our|his|her|last) (?:[a-z]+ )?"
+    r"(?:novel|book|chapter|film|movie|series|episode|season|scene|opera|song)"
+    r"|(?:novel|book|chapter|film|movie|series|episode|season|scene|opera|song)"
+    r" (?:where|about|in which))"
+    r"(?: (?!(?:and|but|so|then|because|told|tells|said|says|club|store|shop) )[a-z0-9]+){0,4} ?$"
+)
+REAL = re.compile(  # somebody the writer knows
+    r"(?<![a-z0-9])(?:my|our) (?:[a-z]+ )?(?:son|brother|sister|friend|mum|mom|mother|dad|father"
+    r"|daughter|wife|husband|partner|boyfriend|girlfriend|bf|gf|ex|roommate|flatmate|cousin|uncle"
+    r"|aunt|nephew|niece|gran[a-z]*|colleague|coworker|neighbou?r|student|classmate|teammate|mate"
+    r"|kid|child|teen|boy|girl|parent|parents|stepson|stepdaughter|fianc[a-z]+|bestie|buddy)"
+    r"(?![a-z0-9])"
 )
 
 
@@ -55,7 +68,7 @@ class Kind:
     verdict: Level
     phrases: tuple[Phrase, ...]
     fiction: bool = False
-    """Whether a match does not count right after words like novel or film."""
+    """Whether a match does not count after words that tell of a story."""
     hides: bool = False
     """Whether a match is hidden from the kinds that come after."""
     index: Index = field(init=False)
@@ -67,8 +80,7 @@ class Kind:
         """The words of each phrase that is found, in a text of plain words."""
         for number in self.index.possible(text):
             for match in self.phrases[number].pattern.finditer(text):
-                before = text[max(0, match.start() - 90) : match.start()]
-                if not (self.fiction and FICTION.search(before)):
+                if not (self.fiction and _invented(text, match)):
                     yield match.group()
                     break
 
@@ -77,6 +89,12 @@ class Kind:
         for number in self.index.possible(text):
             text = self.phrases[number].pattern.sub(HIDDEN, text)
         return text
+
+
+def _invented(text: str, match: re.Match[str]) -> bool:
+    """Whether a match is about somebody in a story: never about a person the writer knows."""
+    before = text[max(0, match.start() - 200) : match.start()].rpartition(BREAK)[2]
+    return bool(FICTION.search(before)) and not REAL.search(before + match.group())
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +106,52 @@ class Phrases:
 
     def found(self, text: str) -> Iterator[tuple[Kind, str]]:
         """Every kind that is found in a text of plain words, with the words that show it."""
-        text = self.harmless.without(text)
+        text = self.without_harmless(text)
         for kind in self.kinds:
             yield from ((kind, words) for words in kind.found(text))
             text = kind.without(text) if kind.hides else text
+
+    def without_harmless(self, text: str) -> str:
+        """The text with harmless turns of speech cut out, but no part of a crisis.
+
+        Where a phrase of a crisis lies partly outside a cut, the cut is not made: "die by suicide"
+        takes nothing away from "I want to die by suicide".
+        """
+        for number in self.harmless.index.possible(text):
+            pattern = self.harmless.phrases[number].pattern
+            if not pattern.search(text):
+                continue
+            spans = self._crises(text)
+            starts = [start for start, _ in spans]
+            longest = max((end - start for start, end in spans), default=0)
+
+            def cut(
+                match: re.Match[str],
+                spans: list[tuple[int, int]] = spans,
+                starts: list[int] = starts,
+                longest: int = longest,
+            ) -> str:
+                first = bisect_left(starts, match.start() - longest)
+                near = spans[first : bisect_left(starts, match.end())]
+                parts = (
+                    end > match.start() and (start < match.start() or end > match.end())
+                    for start, end in near
+                )
+                return match.group() if any(parts) else HIDDEN
+
+            text = pattern.sub(cut, text)
+        return text
+
+    def _crises(self, text: str) -> list[tuple[int, int]]:
+        """Where phrases of a crisis without a gap stand, from first to last."""
+        return sorted(
+            match.span()
+            for kind in self.kinds
+            if kind.verdict == "crisis"
+            for number in kind.index.possible(text)
+            if GAP not in kind.phrases[number].expression
+            for match in kind.phrases[number].pattern.finditer(text)
+        )
 
 
 @cache

@@ -30,6 +30,9 @@ LOOKALIKES = {
 }  # fmt: skip
 APOSTROPHES = re.compile(r"['’‘`´ʼ＇]")
 WORD = re.compile(r"[a-z0-9]+")
+BREAK = " . "  # between the clauses of a text of plain words
+CLAUSE = re.compile(r"[.!?;,:…()\"“”\n–—]+|\s-+\s")
+SPOKEN_CLAUSE = re.compile(r"[.!?;,:…()\"“”–—]+(?=\s|$)|\n|\s-+\s")  # w@n7 70 d!3 stays whole
 SQUARED = ((0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189), (0x1F1E6, 0x1F1FF))
 LONGEST = 80  # what is longer than this without a space is no word
 OUTSIDE = '.,;:?"()[]{}…–—-~_/\\«»“”„'
@@ -63,6 +66,17 @@ def _letter(character: str) -> str:
 def plain_words(text: str) -> str:
     """The words of a folded text with one space between them."""
     return " ".join(WORD.findall(APOSTROPHES.sub("", text)))
+
+
+def views(text: str) -> list[str]:
+    """The readings of a folded text: with its clauses apart, and as one row of words.
+
+    With the clauses apart nothing harmless reaches over the end of a sentence; as one row, what was
+    pulled apart by punctuation is found.
+    """
+    plain = BREAK.join(filter(None, map(plain_words, CLAUSE.split(text))))
+    tricky = BREAK.join(filter(None, map(tricky_words, SPOKEN_CLAUSE.split(text))))
+    return list(dict.fromkeys((plain, tricky, plain_words(text), tricky_words(text))))
 
 
 def tricky_words(text: str) -> str:

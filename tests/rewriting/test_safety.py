@@ -11,7 +11,7 @@ from rewriting.safety import HELP, Gate, Verdict, check_output, check_post, grav
 from rewriting.safety.needed_words import needed
 from rewriting.safety.outputs import FILE as OUTPUTS
 from rewriting.safety.phrases import Kind, compiled, elements, load_phrases
-from rewriting.safety.spelling import folded, plain_words, tricky_words
+from rewriting.safety.spelling import folded, plain_words, tricky_words, views
 from tests.rewriting.spelling_tricks import mutated
 
 POSTS = Path(__file__).parent / "safety_posts"
@@ -96,6 +96,29 @@ def test_ten_thousand_mutations_of_explicit_phrases_do_not_pass() -> None:
     dice = random.Random(6)
     posts = (mutated(EXPLICIT[number % len(EXPLICIT)], dice) for number in range(10_000))
     assert [post for post in posts if check_post(post).clear] == []
+
+
+@pytest.mark.parametrize("phrase", EXPLICIT)
+def test_nothing_harmless_beside_an_explicit_phrase_hides_it(phrase: str) -> None:
+    for before in ("", "I am scared and ", "I'm anxious. ", "I was worried but "):
+        for after in ("", ". It hurts", ", the world hates me", " and my hair is falling out"):
+            assert check_post(f"{before}{phrase}{after}").verdict == "crisis"
+
+
+@pytest.mark.parametrize("kind", ["explicit", "third_person"])
+def test_the_tuning_half_is_a_crisis_by_name(kind: str) -> None:
+    """Not only possibly one: that would stay in the data that a policy learns from."""
+    others = [post for post in HALVES["tuning"][kind] if check_post(post).verdict != "crisis"]
+    assert all("rather die" in post for post in others)
+
+
+def test_a_harmless_turn_is_cut_only_where_no_crisis_lies_partly_in_it() -> None:
+    phrases = load_phrases()
+    assert phrases.without_harmless("she died by suicide") == "she ~"
+    assert phrases.without_harmless("i want to die . my hair is red") == (
+        "i want to die . my hair is red"
+    )
+    assert views(folded("I'm sad. I'm here")) == ["im sad . im here", "im sad im here"]
 
 
 @pytest.mark.parametrize(
@@ -190,6 +213,19 @@ def test_an_exchange_is_checked_with_its_history_and_its_response() -> None:
         ("You are pathetic, stop whining!", "insult"),
         ("Nobody cares about you.", "insult"),
         ("Man up.", "insult"),
+        ("I think you are pathetic.", "insult"),
+        ("I have to say you are an idiot.", "insult"),
+        ("I told you that you are stupid.", "insult"),
+        ("I believe you are a burden to your family.", "insult"),
+        ("You are pathetic and not lazy.", "insult"),
+        ("You are not just stupid, you are lazy.", "insult"),
+        ("No need to see a doctor. Take Xanax tonight.", "medication advice"),
+        ("Don't go to a doctor, just take Xanax.", "medication advice"),
+        ("Do you feel bad? Go on antidepressants.", "medication advice"),
+        ("Have you tried taking Xanax? Just take two tablets", "medication advice"),
+        ("Just take two tablets", "medication advice"),
+        ("Nobody would care if you were gone", "gives a method"),
+        ("You would be better off not being here.", "gives a method"),
     ],
 )
 def test_what_a_machine_must_not_say(text: str, reason: str) -> None:
@@ -210,6 +246,12 @@ def test_what_a_machine_must_not_say(text: str, reason: str) -> None:
         "Don't feel stupid, it happens.",
         "It sounds like you are having a hard time.",
         "I hate that you have to go through this.",
+        "Ask your doctor about antidepressants.",
+        "Please talk to your doctor before you stop taking your meds.",
+        "Are you taking any medication?",
+        "Don't call yourself an idiot.",
+        "I'm sorry you feel like a failure.",
+        "You are not a burden.",
     ],
 )
 def test_what_it_may_say(text: str) -> None:
@@ -221,6 +263,22 @@ def test_a_crisis_is_rejected_in_an_output_unless_the_reply_spoke_of_it() -> Non
     reply = "When I wanted to die, a friend sat with me."
     assert gate.check_output(f"I am here. {reply}", reply).clear
     assert not gate.check_output("I wanted to die.", "Try again.").clear
+
+
+def test_a_classifier_is_asked_about_a_changed_output_too() -> None:
+    def wary(text: str) -> str:
+        return "possible" if "hm" in text else "clear"
+
+    gate = Gate(wary)
+    assert gate.check_output("I am so sorry.", "Try again.").clear
+    assert gate.check_output("hm", "hm").clear
+    expected = Verdict("crisis", ("classifier: possible",))
+    assert gate.check_output("hm, well", "Try again.") == expected
+    silent = Gate(lambda text: Verdict("possible"))
+    assert silent.check_output("Well.", "Try again.") == expected
+    failed = Gate(fails).check_output("Well.", "Try again.")
+    assert failed == Verdict("crisis", ("the classifier failed: RuntimeError: no GPU",))
+    assert not Gate(lambda text: None).check_output("Well.", "Try again.").clear
 
 
 def test_the_graver_verdict_wins_and_reasons_are_kept_once() -> None:
