@@ -312,7 +312,7 @@ def card(config: Config, generator: Generator, figures: dict[str, Any]) -> str:
     )
 
 
-CARD = """# emprl: a generator that responds as empathically as a person would
+CARD = """# emprl: a generator trained towards the empathy of human responses
 
 EmpRL (arXiv 2408.02976) on `{model}`: {adapter}, trained on human responses and then by PPO on the
 probability that a response has the human one's levels of the three mechanisms of empathy.

@@ -14,16 +14,23 @@ from rewriting.errors import UserError
 
 TRAINING: dict[str, str] = {
     "partner": "recipes.partner",
+    "grpo": "recipes.grpo",
     "identifier": "recipes.identifier",
+    "emprl": "recipes.emprl",
     "coherence": "recipes.coherence",
+    "context": "recipes.context",
     "micromodels": "recipes.micromodels",
     "reverse_lm": "recipes.reverse_lm",
+    "appraisals": "recipes.appraisals",
+    "alignment": "recipes.alignment",
 }
 """Recipe → module. A module holds `Config`, a documented dataclass, and `run(config)`."""
 
 EVALUATION: dict[str, str] = {
+    "alignment": "recipes.evaluate_alignment",
     "identifier": "recipes.evaluate_identifier",
     "probe": "recipes.evaluate_probe",
+    "responses": "recipes.evaluate_responses",
     "rewrites": "recipes.evaluate_rewrites",
 }
 """The same for the tables of evaluate.py."""

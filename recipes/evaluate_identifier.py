@@ -22,7 +22,9 @@ class Config:
 
     model: str = field(
         default="epitome",
-        metadata={"help": "The identifier: epitome, or a folder that train.py has written."},
+        metadata={
+            "help": "The identifier: epitome, in-context, or a folder that train.py has written."
+        },
     )
     data: str = field(
         default="sample:test",

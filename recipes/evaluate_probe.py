@@ -16,8 +16,8 @@ from recipes.tables import may_write, percent, print_table
 from rewriting.errors import UserError
 
 DEFAULT_REWARDS = (
-    "{empathy_change: 1, fluency: 1, coherence: 1, mutual_information: 1, specificity: 1, "
-    "edit_size: 1, repetition: 1}"
+    "{empathy_change: 1, empathy_in_context: 1, fluency: 1, coherence: 1, mutual_information: 1, "
+    "specificity: 1, edit_size: 1, repetition: 1}"
 )
 
 
@@ -27,7 +27,9 @@ class Config:
 
     model: str = field(
         default="epitome",
-        metadata={"help": "The identifier: epitome, or a folder that train.py has written."},
+        metadata={
+            "help": "The identifier: epitome, in-context, or a folder that train.py has written."
+        },
     )
     contexts: str = field(
         default="sample:test",
@@ -56,7 +58,7 @@ def run(config: Config) -> dict[str, Any]:
     """Run both probes and the watch over rewards; prints tables and writes JSON."""
     from recipes.evaluate_identifier import labelled_exchanges
     from rewards.identifiers.named import load_identifier
-    from rewards.probe import insertion_probe, mismatch_probe
+    from rewards.probe import context_sensitivity, insertion_probe, mismatch_probe
     from rewriting.data import load_exchanges
     from rewriting.runtime.files import write_json
 
@@ -70,9 +72,13 @@ def run(config: Config) -> dict[str, Any]:
     identifier = load_identifier(config.model)
     figures: dict[str, Any] = insertion_probe(identifier, contexts, config.seed)
     show_insertions(config, figures)
+    mismatched = mismatch_probe(identifier, replies)
+    sensitivity = context_sensitivity(figures, mismatched)
     if replies:
-        figures["mismatched"] = mismatch_probe(identifier, replies)
-        show_mismatches(config, figures["mismatched"])
+        figures["mismatched"] = mismatched
+        show_mismatches(config, mismatched)
+    figures["context_sensitivity"] = sensitivity
+    show_sensitivity(config, sensitivity)
     if config.rewards not in ("", "{}"):
         figures["rewards"] = watch_rewards(config, identifier, contexts)
     if config.json:
@@ -107,6 +113,21 @@ def show_mismatches(config: Config, figures: dict[str, Any]) -> None:
         f"{config.model}: empathic replies of {config.replies}, in place and moved to other posts"
     )
     print_table(title, ["mechanism", "% in place", "% moved", "AUROC", "n"], rows)
+
+
+def show_sensitivity(config: Config, figures: dict[str, float]) -> None:
+    """One line: what kind words do where they make no sense, and what replies lose elsewhere."""
+    called = f"{percent(figures['flagged_before'])} → {percent(figures['flagged_after'])}"
+    moved = [
+        f"{figures['expected_in_place']:.2f} → {figures['expected_moved']:.2f}",
+        percent(figures["auroc"]),
+    ]
+    print_table(
+        "context-sensitivity, mean over mechanisms: a model that reads the post keeps the first "
+        "low, lets the second fall, and has an AUROC near 100",
+        ["model", "% called: before → after", "expected level: in place → moved", "AUROC"],
+        [[config.model, called, *(moved if "auroc" in figures else ["", ""])]],
+    )
 
 
 def watch_rewards(config: Config, identifier: Any, contexts: list[Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from recipes.context_line import own_post
 from rewriting import Rewrite
 from rewriting.measures import (
     MEASURES,
@@ -118,6 +119,7 @@ class Scorer:
         asked = {} if rewards in ("", "{}") else build_rewards(rewards, models).terms
         own = {f"rewards/{name}": Term(term.reward, 0.0) for name, term in asked.items()}
         self.own = RewardSum(own) if own else None
+        self.in_context = models.in_context
         new = Term(specificity_new(models.sentence_encoder), 0.0)
         self.metrics = RewardSum(build_rewards(SCORED, models).terms | {"specificity_new": new})
 
@@ -172,6 +174,8 @@ def measured(
             chunk = rewrites[start : start + CHUNK]
             values += scorer(chunk)
             advance(len(chunk))
+    for row, value in zip(values, own_post(scorer.in_context, rewrites), strict=True):
+        row["own_post"] = value
     return [Outcome(*row) for row in zip(rewrites, before, after, values, strict=True)]
 
 

@@ -36,12 +36,16 @@ class Models:
         language_model: Any = "smollm2-135m",
         sentence_encoder: Any = "minilm-l6",
         coherence: Any = None,
+        alignment: Any = None,
+        context: Any = None,
     ) -> None:
         self._given = {
             "identifier": identifier,
             "language_model": language_model,
             "sentence_encoder": sentence_encoder,
             "coherence": coherence,
+            "alignment": alignment,
+            "context": context,
         }
 
     @cached_property
@@ -63,6 +67,33 @@ class Models:
     def coherence(self) -> Any:
         """The `CoherenceModel`, which says whether sentences belong together."""
         return self._loaded("coherence", _load_coherence)
+
+    @cached_property
+    def alignment(self) -> Any:
+        """The `AlignmentReader`, which says what of a post a reply meets."""
+        return self._loaded("alignment", _load_alignment)
+
+    @cached_property
+    def in_context(self) -> Any:
+        """The identifier with a gate for context beside it: a `ContextualIdentifier`.
+
+        `context` is a folder of `train.py context`, None the shipped one. Where the identifier is
+        such a one already, it is that.
+        """
+        from rewards.identifiers.context_gate import encoder_name
+        from rewards.identifiers.in_context import ContextualIdentifier
+        from rewards.identifiers.named import IN_CONTEXT, NAMES
+
+        given = self._given["context"] or NAMES[IN_CONTEXT]
+        if not isinstance(given, str | Path):
+            return given
+        if isinstance(self.identifier, ContextualIdentifier):
+            return self.identifier
+        # The gate's numbers belong to one encoder: the shared one serves if it is that one.
+        shared = self._given["sentence_encoder"]
+        same = not isinstance(shared, str | Path) or str(shared) == encoder_name(given)
+        encoder = self.sentence_encoder if same else None
+        return ContextualIdentifier.load(given, identifier=self.identifier, encoder=encoder)
 
     def _loaded(self, role: str, load: Callable[..., Any]) -> Any:
         given = self._given[role]
@@ -87,6 +118,12 @@ def _load_sentence_encoder(name: str) -> Any:
     from rewriting.runtime.models import load_sentence_encoder
 
     return load_sentence_encoder(name)
+
+
+def _load_alignment(*name: str) -> Any:
+    from rewards.appraisal_alignment import AlignmentReader
+
+    return AlignmentReader.load("", *name)
 
 
 def _load_coherence(*name: str) -> Any:
@@ -115,12 +152,14 @@ class BuiltIn:
 
 BUILT_INS: Final[dict[str, BuiltIn]] = {
     "empathy_change": BuiltIn("rewards.empathy_change:EmpathyChange", "identifier"),
+    "empathy_in_context": BuiltIn("rewards.empathy_in_context:EmpathyInContext", "in_context"),
     "level_alignment": BuiltIn("rewards.level_alignment:LevelAlignment", "identifier"),
     "fluency": BuiltIn("rewards.fluency:Fluency", "language_model"),
     "perplexity": BuiltIn("rewards.perplexity:Perplexity", "language_model"),
     "coherence": BuiltIn("rewards.coherence:Coherence", "coherence"),
     "mutual_information": BuiltIn("rewards.mutual_information:MutualInformation", "language_model"),
     "specificity": BuiltIn("rewards.specificity:Specificity", "sentence_encoder"),
+    "appraisal_alignment": BuiltIn("rewards.appraisal_alignment:AppraisalAlignment", "alignment"),
     "edit_size": BuiltIn("rewards.edit_size:EditSize"),
     "repetition": BuiltIn("rewards.repetition:Repetition"),
 }

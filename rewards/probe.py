@@ -8,7 +8,7 @@ replies moved to somebody else's post.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -97,8 +97,8 @@ def mismatch_probe(
     """Empathic replies in place and moved to another post: can the identifier tell?
 
     Per mechanism, over the replies that are labelled above level 0: the share called empathic in
-    place and moved, and the AUROC of the expected level for telling in place from moved (50 is
-    chance, 100 perfect).
+    place and moved, the mean expected level there, and the AUROC of the expected level for telling
+    in place from moved (50 is chance, 100 perfect).
     """
     figures = {}
     for mechanism in MECHANISMS:
@@ -108,13 +108,37 @@ def mismatch_probe(
         responses = [exchange.response_post for exchange in rows]
         in_place = _assess(identifier, [e.seeker_post for e in rows], responses)
         away = _assess(identifier, moved(rows), responses)
+        here, there = _expected(in_place, mechanism), _expected(away, mechanism)
         figures[mechanism] = {
             "flagged_in_place": flagged(in_place, mechanism),
             "flagged_moved": flagged(away, mechanism),
-            "auroc": 100 * auroc(_expected(in_place, mechanism), _expected(away, mechanism)),
+            "expected_in_place": sum(here) / len(here),
+            "expected_moved": sum(there) / len(there),
+            "auroc": 100 * auroc(here, there),
             "n": len(rows),
         }
     return figures
+
+
+def context_sensitivity(
+    insertions: Mapping[str, Mapping[str, Any]], mismatches: Mapping[str, Mapping[str, Any]]
+) -> dict[str, float]:
+    """Both probes in one line: each figure's mean over the mechanisms.
+
+    Without replies to move, only what the insertions tell.
+    """
+    names = {
+        "flagged_before": insertions,
+        "flagged_after": insertions,
+        "expected_in_place": mismatches,
+        "expected_moved": mismatches,
+        "auroc": mismatches,
+    }
+    return {
+        name: sum(one[name] for one in figures.values()) / len(figures)
+        for name, figures in names.items()
+        if figures
+    }
 
 
 def _expected(assessments: Sequence[Assessment], mechanism: str) -> list[float]:

@@ -51,6 +51,12 @@ MEASURES: Final[dict[str, Measure]] = {
     "specificity_new": Measure(
         "specificity, new", "the same of the new sentences alone, where there are any"
     ),
+    "own_post": Measure(
+        "% own post",
+        "share with more empathy in context at their own post than at another seeker's; "
+        "50 where they would suit anybody",
+        digits=0,
+    ),
     "distinct_1": Measure("distinct-1", "different words among all words, 0 to 1"),
     "distinct_2": Measure("distinct-2", "different word pairs among all pairs, 0 to 1"),
     "repeated_sentences": Measure(

@@ -130,8 +130,10 @@ def bleu(generated: Sequence[str], human: Sequence[str]) -> float:
 def rouge_l(generated: Sequence[str], human: Sequence[str]) -> list[float]:
     """ROUGE-L of every response, the F1 of the longest common subsequence, 0 to 100."""
     from rouge_score.rouge_scorer import RougeScorer
+    from rouge_score.tokenizers import DefaultTokenizer
 
-    scorer = RougeScorer(["rougeL"], use_stemmer=False)
+    # Its own default, named because it announces on every call that it takes it.
+    scorer = RougeScorer(["rougeL"], tokenizer=DefaultTokenizer(use_stemmer=False))
     pairs = zip(human, generated, strict=True)
     return [100 * float(scorer.score(target, text)["rougeL"].fmeasure) for target, text in pairs]
 

@@ -57,6 +57,7 @@ HEAVY = {"torch", "transformers", "trl", "peft", "datasets", "sentence_transform
         "import recipes.cli",
         "import rewriting.runtime.models, rewriting.runtime.checkpoints",
         "import rewriting.measures, rewriting.report.page",
+        "import rewriting.safety; rewriting.safety.check_post('k1ll m y s e l f')",
     ],
 )
 def test_heavy_libraries_are_imported_where_they_are_used(statement: str) -> None:

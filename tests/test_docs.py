@@ -51,6 +51,10 @@ def test_custom_rewards(reader: Path) -> None:
     assert run_page(DOCS / "custom-rewards.md", reader) == 9
 
 
+def test_safety(reader: Path) -> None:
+    assert run_page(DOCS / "safety.md", reader) == 4
+
+
 def test_every_built_in_reward_is_on_the_page() -> None:
     from rewards.named import BUILT_INS
 

@@ -9,7 +9,8 @@ from rewriting.errors import UserError
 
 SHIPPED = Path(__file__).parent.parent / "shipped"
 DEFAULT_IDENTIFIER = "epitome"
-NAMES = {DEFAULT_IDENTIFIER: SHIPPED / "identifier"}
+IN_CONTEXT = "in-context"
+NAMES = {DEFAULT_IDENTIFIER: SHIPPED / "identifier", IN_CONTEXT: SHIPPED / "context"}
 
 
 def load_identifier(name: str = DEFAULT_IDENTIFIER) -> Identifier:
@@ -23,7 +24,11 @@ def load_identifier(name: str = DEFAULT_IDENTIFIER) -> Identifier:
         from rewards.identifiers.micromodels import Micromodels
 
         return Micromodels.load(folder)
+    if (folder / "context.json").is_file():
+        from rewards.identifiers.in_context import ContextualIdentifier
+
+        return ContextualIdentifier.load(folder)
     raise UserError(
         f"{name!r} is no identifier: neither a known name ({', '.join(NAMES)}) nor a folder that "
-        "train.py identifier or train.py micromodels has written."
+        "train.py identifier, train.py micromodels or train.py context has written."
     )

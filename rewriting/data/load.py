@@ -16,6 +16,8 @@ from rewriting.exchange import MECHANISMS, Exchange, Label
 
 SAMPLE = Path(__file__).parent.parent / "sample"
 SAMPLE_SPLITS = ("train", "dev", "test")
+NEUTRAL = ("everyday", "technical_support", "enquiries")
+"""Bundled exchanges that call for no empathy; no part of `sample`, but named alike."""
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(?::[\w.-]+)?")
 
 
@@ -51,10 +53,13 @@ def _exchanges(source: str, on_bad_row: OnBadRow) -> Iterator[Exchange]:
 
 
 def sample_files(source: str) -> list[Path]:
-    """The files of `sample` (all splits) or `sample:SPLIT`."""
+    """The files of `sample` (all splits), `sample:SPLIT` or `sample:everyday` and the like."""
     split = source.partition(":")[2]
+    if split in NEUTRAL:
+        return [SAMPLE / f"{split}.jsonl"]
     if split and split not in SAMPLE_SPLITS:
-        raise UserError(f"{source}: the sample has the splits {', '.join(SAMPLE_SPLITS)}.")
+        splits, beside = ", ".join(SAMPLE_SPLITS), ", ".join(NEUTRAL)
+        raise UserError(f"{source}: the sample has the splits {splits}, and beside them {beside}.")
     return [SAMPLE / f"{name}.jsonl" for name in SAMPLE_SPLITS if split in ("", name)]
 
 

@@ -42,6 +42,7 @@ PLOTTED: Final = (
     "coherence",
     "specificity",
     "specificity_new",
+    "own_post",
     "distinct_2",
     "same_sentence",
     "edit_rate",

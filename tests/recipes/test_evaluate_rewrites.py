@@ -14,6 +14,7 @@ from recipes.outcomes import Outcome, summary
 from rewards import coherence
 from rewards.identifiers import named
 from rewards.identifiers.assessment import Assessment, Judgement
+from rewards.named import Models
 from rewriting import MECHANISMS, Edit, Exchange, Rewrite
 from rewriting.measures import MEASURES
 from rewriting.runtime.models import load_sentence_encoder
@@ -52,6 +53,7 @@ def run(
     model = coherence.CoherenceModel(encoder, coherence.CoherenceHead(16))
     monkeypatch.setattr(coherence.CoherenceModel, "load", lambda: model)
     monkeypatch.setattr(named, "load_identifier", lambda name="words": Words())
+    monkeypatch.setattr(Models, "in_context", Words())
     data = jsonl(ROWS, "data.jsonl")
 
     def command(*arguments: str | Path) -> None:
@@ -222,7 +224,7 @@ def test_perplexity_is_a_geometric_mean() -> None:
 
 def summary_of(outcomes: list[Outcome]) -> dict[str, Any]:
     """With the terms that `evaluate.py rewrites` always measures filled in."""
-    names = ("coherence", "specificity", "specificity_new")
+    names = ("coherence", "specificity", "specificity_new", "own_post")
     filled = [
         Outcome(one.rewrite, one.before, one.after, {**dict.fromkeys(names), **one.values})
         for one in outcomes

@@ -8,6 +8,7 @@ from rewards.identifiers.assessment import Assessment, Judgement
 from rewards.probe import (
     SEEDS,
     auroc,
+    context_sensitivity,
     insertion_probe,
     mismatch_probe,
     moved,
@@ -95,6 +96,8 @@ def test_moved_replies_unmask_an_identifier_that_reads_the_surface() -> None:
     assert surface["interpretations"] == {
         "flagged_in_place": 100,
         "flagged_moved": 100,
+        "expected_in_place": 2,
+        "expected_moved": 2,
         "auroc": 50,
         "n": 10,
     }
@@ -105,6 +108,21 @@ def test_moved_replies_unmask_an_identifier_that_reads_the_surface() -> None:
 def test_replies_without_the_mechanism_do_not_count() -> None:
     plain = Exchange("a", "b", labels={mechanism: Label(0) for mechanism in MECHANISMS})
     assert mismatch_probe(Naive(), [plain, plain]) == {}
+
+
+def test_context_sensitivity_is_the_mean_over_mechanisms() -> None:
+    inserted = {"a": {"flagged_before": 0.0, "flagged_after": 90.0}}
+    inserted["b"] = {"flagged_before": 10.0, "flagged_after": 100.0}
+    moved_away = {"a": {"expected_in_place": 1.0, "expected_moved": 0.5, "auroc": 75.0, "n": 3}}
+    found = context_sensitivity(inserted, moved_away)
+    assert found == {
+        "flagged_before": 5.0,
+        "flagged_after": 95.0,
+        "expected_in_place": 1.0,
+        "expected_moved": 0.5,
+        "auroc": 75.0,
+    }
+    assert set(context_sensitivity(inserted, {})) == {"flagged_before", "flagged_after"}
 
 
 def test_auroc_by_hand() -> None:

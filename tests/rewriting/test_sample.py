@@ -82,3 +82,26 @@ def test_the_sample_splits_and_joins_exactly() -> None:
     for exchange in EVERY:
         for text in (exchange.seeker_post, exchange.response_post):
             assert str(split_sentences(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "count"), [("everyday", 377), ("technical_support", 150), ("enquiries", 60)]
+)
+def test_exchanges_that_call_for_no_empathy(name: str, count: int) -> None:
+    exchanges = list(load_exchanges(f"sample:{name}"))
+    assert len({exchange.id for exchange in exchanges}) == count
+    assert len({exchange.seeker_post for exchange in exchanges}) == count
+    assert not any(exchange.labels for exchange in exchanges)
+    assert not {exchange.seeker_post for exchange in exchanges} & {e.seeker_post for e in EVERY}
+
+
+def test_families_to_test_on_share_no_post_or_reply_with_the_one_to_train_on() -> None:
+    texts = {
+        name: {
+            text
+            for e in load_exchanges(f"sample:{name}")
+            for text in (e.seeker_post, e.response_post)
+        }
+        for name in ("everyday", "technical_support", "enquiries")
+    }
+    assert not texts["everyday"] & (texts["technical_support"] | texts["enquiries"])
