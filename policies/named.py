@@ -124,7 +124,7 @@ def policy_folder(name: str) -> Path:
     folder = TRAINED.get(name, Path(name).expanduser())
     if not folder.is_dir():
         raise UserError(
-            f"there is no trained policy {name!r}. Name a folder that `python train.py partner` "
-            f"wrote, or one of: {', '.join(TRAINED)}."
+            f"there is no trained policy {name!r}. Name a folder that `train.py partner`, "
+            f"`emprl` or `grpo` wrote, or one of: {', '.join(TRAINED)}."
         )
     return folder
