@@ -118,15 +118,15 @@ def show_mismatches(config: Config, figures: dict[str, Any]) -> None:
 def show_sensitivity(config: Config, figures: dict[str, float]) -> None:
     """One line: what kind words do where they make no sense, and what replies lose elsewhere."""
     called = f"{percent(figures['flagged_before'])} → {percent(figures['flagged_after'])}"
-    moved = [
-        f"{figures['expected_in_place']:.2f} → {figures['expected_moved']:.2f}",
-        percent(figures["auroc"]),
-    ]
+    moved = ["", ""]
+    if "auroc" in figures:
+        levels = f"{figures['expected_in_place']:.2f} → {figures['expected_moved']:.2f}"
+        moved = [levels, percent(figures["auroc"])]
     print_table(
         "context-sensitivity, mean over mechanisms: a model that reads the post keeps the first "
         "low, lets the second fall, and has an AUROC near 100",
         ["model", "% called: before → after", "expected level: in place → moved", "AUROC"],
-        [[config.model, called, *(moved if "auroc" in figures else ["", ""])]],
+        [[config.model, called, *moved]],
     )
 
 
