@@ -263,7 +263,9 @@ def environment() -> dict[str, str]:
 def test_killed_it_goes_on_from_its_checkpoint_bit_for_bit(tmp_path: Path) -> None:
     whole, _ = run(tmp_path / "whole", 5)
     command = [sys.executable, "-m", "tests.policies.ppo_run", str(tmp_path / "cut"), "5", "4"]
-    killed = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True)
+    # As many threads as here: how a sum is cut among them changes its last bits.
+    threads = {"OMP_NUM_THREADS": str(torch.get_num_threads())}
+    killed = subprocess.run(command, cwd=ROOT, env=environment() | threads, capture_output=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert lines(tmp_path / "cut")[-1]["step"] == 3  # a step after the checkpoint
     again, _ = run(tmp_path / "cut", 5)
