@@ -164,7 +164,9 @@ def test_a_run_goes_on_after_sigterm_bit_for_bit(config: Config, tmp_path: Path)
         output=str(tmp_path / "cut"),
     )
     command = [sys.executable, "train.py", "emprl", *flags(long)]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    # As many threads as here: how a sum is cut among them changes its last bits.
+    threads = {"OMP_NUM_THREADS": str(torch.get_num_threads())}
+    environment = os.environ | threads | {"CUDA_VISIBLE_DEVICES": ""}
     process = subprocess.Popen(command, cwd=ROOT, env=environment)
     file = tmp_path / "cut" / "log.jsonl"
     deadline = time.monotonic() + 240
