@@ -10,6 +10,7 @@ from rewriting.ab.analysis import TIES
 from rewriting.ab.plots import Rate, win_plot
 from rewriting.ab.study import Study, Vote
 from rewriting.report.charts import Dot, dot_plot, share_plot
+from rewriting.report.template import filled
 
 HERE = Path(__file__).parent
 TIES_TITLES: Final = {"ties_left_out": "Ties left out", "ties_split": "Ties split in halves"}
@@ -168,21 +169,15 @@ def csv_rows(figures: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
 
 def render(study: Study, figures: Mapping[str, Any], votes: Sequence[Vote]) -> str:
     """The page: one self-contained file without a script."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
     from rewriting.safety import scrub
 
-    environment = Environment(
-        loader=FileSystemLoader(HERE),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"percent": percent, "interval": percent_interval, "p": p_text}
     main = figures["main"]
     comments = [vote for vote in votes if vote.harmful and vote.comment]
-    return environment.get_template("report.html").render(
+    return filled(
+        "report.html",
+        HERE,
+        filters={"percent": percent, "interval": percent_interval, "p": p_text},
+        title=figures["title"],
         figures=figures,
         facts=facts(figures),
         verdicts=[verdict(row) for row in main["comparisons"]],
@@ -203,7 +198,6 @@ def render(study: Study, figures: Mapping[str, Any], votes: Sequence[Vote]) -> s
             }
             for row in figures["harmful"]
         ],
-        style=(HERE.parent / "report" / "style.css").read_text(encoding="utf-8"),
     )
 
 

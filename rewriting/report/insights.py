@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from rewriting.insights.findings import Finding, Series
 from rewriting.report.charts import Dot, dot_plot, share_plot
-from rewriting.report.page import HERE
+from rewriting.report.template import filled
 
 
 def render(
@@ -18,23 +18,14 @@ def render(
     plotted: Mapping[str, Series],
 ) -> str:
     """The page. levels: mechanism → percent of replies at strong, weak and none."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(HERE),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("insights.html").render(
+    return filled(
+        "insights.html",
         title=title,
         facts=facts,
         levels=share_plot([(words(n), shares) for n, shares in levels.items()], "levels"),
         standing=[row(one) for one in found if one.stands],
         others=[row(one) for one in found if not one.stands],
         plots={question: plots(question, shown) for question, shown in plotted.items()},
-        style=(HERE / "style.css").read_text(encoding="utf-8"),
     )
 
 

@@ -30,10 +30,10 @@ from rewriting.report.charts import Dot, dot_plot, line_plot, share_plot
 from rewriting.report.curves import Curve
 from rewriting.report.differences import compared, difference_table, verdicts
 from rewriting.report.marks import Piece, pieces
+from rewriting.report.template import HERE, filled
 from rewriting.runtime.files import disk_errors
 from rewriting.sentences import split_sentences
 
-HERE = Path(__file__).parent
 ORIGINAL = "original"
 ARROWS: Final = {"higher": "↑", "lower": "↓", "": ""}
 OUTCOMES: Final = ("more empathy", "the same", "less")
@@ -99,20 +99,12 @@ def render(
     facts: what a reader should know of the run, name → text. figures: system → what
     `evaluate.py rewrites` writes as JSON. curves: of a training, from `read_log`.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(HERE),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     script = (HERE / "filters.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     names = {name: short_name(name) for name in figures}
     against, others = compared(figures)
-    return environment.get_template("page.html").render(
+    return filled(
+        "page.html",
         title=title,
         facts=facts,
         names=names,
@@ -131,7 +123,6 @@ def render(
         samples=[card(sample, names) for sample in samples],
         systems=sorted({one.system for sample in samples for one in sample.rewrites}),
         initial=INITIAL,
-        style=(HERE / "style.css").read_text(encoding="utf-8"),
         script=script,
         script_digest=digest,
     )

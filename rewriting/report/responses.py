@@ -10,7 +10,8 @@ from typing import Any
 
 from rewriting.exchange import MECHANISMS
 from rewriting.measures import Measure
-from rewriting.report.page import ARROWS, HERE
+from rewriting.report.page import ARROWS
+from rewriting.report.template import filled
 
 
 def render(
@@ -28,16 +29,8 @@ def render(
     cell per system. samples: mappings of context (turns, oldest first), emotion, human (text and
     levels) and responses (system, text, levels).
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(HERE),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("responses.html").render(
+    return filled(
+        "responses.html",
         title=title,
         facts=facts,
         systems=systems,
@@ -46,5 +39,4 @@ def render(
         samples=samples,
         arrows=ARROWS,
         mechanisms={name: name.replace("_", " ") for name in MECHANISMS},
-        style=(HERE / "style.css").read_text(encoding="utf-8"),
     )
