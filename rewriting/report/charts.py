@@ -84,12 +84,13 @@ def share_plot(rows: Sequence[tuple[str, Sequence[float]]], description: str) ->
 
 
 def line_plot(curve: Curve, description: str, height: int = 150) -> Markup:
-    """A curve over the steps: its points faintly, their smoothed course on top."""
-    first, last = curve.steps[0], curve.steps[-1]
+    """A curve over the steps: its points faintly, their smoothed course and dev's dots on top."""
+    steps = [*curve.steps, *(step for step, _ in curve.dev)]
     curve = thinned(curve)
-    ticks = nice_ticks(min(curve.values), max(curve.values))
+    known = [*curve.values, *(value for _, value in curve.dev)]
+    ticks = nice_ticks(min(known), max(known))
     left, right, bottom = 46, WIDTH - 6, height - 22
-    across = scale(min(curve.steps), max(curve.steps), left, right)
+    across = scale(min(steps), max(steps), left, right)
     down = scale(ticks[0], ticks[-1], bottom, 8)
     parts = []
     for tick in ticks:
@@ -97,11 +98,17 @@ def line_plot(curve: Curve, description: str, height: int = 150) -> Markup:
         y = down(tick)
         parts.append(tag("line", class_=kind, x1=left, x2=right, y1=y, y2=y))
         parts.append(tag("text", number_text(tick), class_="tick end", x=left - 6, y=y + 4))
-    for values, kind in ((curve.values, "raw"), (smoothed(curve.values), "course")):
-        points = zip(curve.steps, values, strict=True)
-        path = " ".join(f"{across(step):g},{down(value):g}" for step, value in points)
-        parts.append(tag("polyline", class_=kind, points=path))
-    for anchor, x, step in (("start", left, first), ("end", right, last)):
+    window = max(0.1, 5 / len(curve.values))  # five steps at least: single ones are noise
+    course = zip(curve.steps, smoothed(curve.values, window), strict=True)
+    raw = zip(curve.steps, curve.values, strict=True)
+    for points, kind in ((raw, "raw"), (course, "course"), (curve.dev, "dev")):
+        places = [(across(step), down(value)) for step, value in points]
+        if places:
+            path = " ".join(f"{x:g},{y:g}" for x, y in places)
+            parts.append(tag("polyline", class_=kind, points=path))
+        if kind == "dev":
+            parts += [tag("circle", class_="dev", cx=x, cy=y, r=3.5) for x, y in places]
+    for anchor, x, step in (("start", left, min(steps)), ("end", right, max(steps))):
         text = f"step {number_text(step)}"
         parts.append(tag("text", text, class_=f"tick {anchor}", x=x, y=height - 4))
     return _svg(parts, height, description)

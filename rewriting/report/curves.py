@@ -13,40 +13,47 @@ from typing import Any
 
 from rewriting.errors import UserError
 
-TERM = "rewards/"
+TERM, DEV = "rewards/", "dev/"
 MAX_POINTS = 240
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A value over the steps of a training."""
+    """A value over the steps of a training. dev: (step, value) where it was measured on dev."""
 
     name: str
     steps: tuple[float, ...]
     values: tuple[float, ...]
+    dev: tuple[tuple[float, float], ...] = ()
 
 
 def read_log(path: Path) -> list[Curve]:
     """The curves of a log: `reward` first, then every `rewards/TERM`, in the order they come.
 
-    A line is a JSON object with `step`. Other numbers of the log are left to the training's own
+    Single steps see few exchanges, each step others; `dev/…` is always of the same ones. A line is a JSON object with `step`. Other numbers of the log are left to the training's own
     plots. A line that a stopped run has not finished ends the log.
     """
     if not path.is_file():
         raise UserError(f"{path}: there is no such training log.")
     points: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    dev: dict[str, list[tuple[float, float]]] = defaultdict(list)
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     for number, line in enumerate(lines, start=1):
         row = _row(path, number, line)
         if row is None:
             break
         for key, value in row.items():
-            if (key == "reward" or key.startswith(TERM)) and _is_number(value):
-                points[key.removeprefix(TERM)].append((row["step"], value))
+            name = key.removeprefix(DEV)
+            if (name == "reward" or name.startswith(TERM)) and _is_number(value):
+                where = points if name == key else dev
+                where[name.removeprefix(TERM)].append((row["step"], value))
     if not points:
         raise UserError(f"{path} holds neither reward nor {TERM}… beside step: no curves in it.")
     names = sorted(points, key=lambda name: name != "reward")
-    return [Curve(name, *map(tuple, zip(*points[name], strict=True))) for name in names]
+    return [
+        Curve(name, *map(tuple, zip(*points[name], strict=True)), dev=tuple(dev[name]))
+        for name in names
+    ]
 
 
 def _row(path: Path, number: int, line: str) -> dict[str, Any] | None:
@@ -76,6 +83,7 @@ def thinned(curve: Curve, max_points: int = MAX_POINTS) -> Curve:
         curve.name,
         tuple(_mean(curve.steps[one]) for one in stretches),
         tuple(_mean(curve.values[one]) for one in stretches),
+        curve.dev,
     )
 
 

@@ -71,6 +71,15 @@ def test_a_curve_has_its_points_and_its_course() -> None:
     ElementTree.fromstring(line_plot(Curve("reward", (3,), (1.0,)), "one point"))
 
 
+def test_dev_has_dots_of_its_own_on_the_same_axis() -> None:
+    curve = Curve("reward", (1, 2), (0.0, 1.0), ((0, -1.0), (2, 3.0)))
+    drawing = ElementTree.fromstring(line_plot(curve, "reward"))
+    dots = [(float(c.attrib["cx"]), float(c.attrib["cy"])) for c in drawing.iter("circle")]
+    assert [line.attrib["class"] for line in drawing.iter("polyline")] == ["raw", "course", "dev"]
+    assert dots == [(46, 128), (354, 8)]  # the left end at the bottom, the right end at the top
+    assert "step 0" in [element.text for element in drawing.iter("text")]
+
+
 def test_texts_are_escaped_and_long_labels_are_cut() -> None:
     assert tag("text", "<b>", class_='"') == '<text class="&#34;">&lt;b&gt;</text>'
     name = "runs/<script>alert(1)</script>"

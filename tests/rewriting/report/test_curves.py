@@ -25,6 +25,19 @@ def test_the_reward_comes_first_then_its_terms(jsonl: Callable[..., Path]) -> No
     ]
 
 
+def test_what_was_measured_on_dev_goes_with_its_curve(jsonl: Callable[..., Path]) -> None:
+    log = jsonl(
+        [
+            {"step": 0, "dev/reward": 0.5, "dev/rewards/fluency": 0.1, "dev/loss": 2.0},
+            {"step": 1, "reward": 1.0, "rewards/fluency": 0.3, "dev/reward": 0.75},
+        ]
+    )
+    assert read_log(log) == [
+        Curve("reward", (1,), (1.0,), ((0, 0.5), (1, 0.75))),
+        Curve("fluency", (1,), (0.3,), ((0, 0.1),)),
+    ]
+
+
 def test_an_unfinished_last_line_is_no_mistake(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     log.write_text(json.dumps({"step": 0, "reward": 1}) + '\n{"step": 1, "rew')

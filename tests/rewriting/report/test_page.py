@@ -81,7 +81,10 @@ def page() -> str:
         facts={"data": "sample:test"},
         figures={"original": figures(0.0), "runs/partner/model": figures()},
         samples=SAMPLES,
-        curves=[Curve("reward", (0, 1), (0.5, 1.0)), Curve("fluency", (0, 1), (0.1, 0.2))],
+        curves=[
+            Curve("reward", (0, 1), (0.5, 1.0), ((0, -6.719), (1, -6.1))),
+            Curve("fluency", (0, 1), (0.1, 0.2)),
+        ],
     )
 
 
@@ -100,6 +103,11 @@ def test_its_policy_allows_its_own_script_only(page: str) -> None:
     assert policies == [
         f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
     ]
+
+
+def test_curves_say_what_dev_gained(page: str) -> None:
+    assert "Total reward <small>dev −6.72 → −6.1</small>" in page
+    assert "<figcaption>fluency</figcaption>" in page
 
 
 def test_posts_are_text(page: str) -> None:
