@@ -130,6 +130,7 @@ def test_a_harmless_turn_is_cut_only_where_no_crisis_lies_partly_in_it() -> None
         "I was overjoyed, he gave me 5 stars at university!",
         "I have 2 kids, a dog and a 9-5 job; I do it all by myself.",
         "Call me at 7 or so, I am in Lille with Harry.",
+        "My old oven does wonderful bread.",
     ],
 )
 def test_words_that_only_look_like_it_are_left_alone(post: str) -> None:
