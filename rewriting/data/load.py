@@ -16,7 +16,7 @@ from rewriting.exchange import MECHANISMS, Exchange, Label
 
 SAMPLE = Path(__file__).parent.parent / "sample"
 SAMPLE_SPLITS = ("train", "dev", "test")
-NEUTRAL = ("everyday", "technical_support", "enquiries")
+NEUTRAL = ("everyday", "technical_support", "enquiries", "counter")
 """Bundled exchanges that call for no empathy; no part of `sample`, but named alike."""
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(?::[\w.-]+)?")
 

@@ -85,7 +85,8 @@ def test_the_sample_splits_and_joins_exactly() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "count"), [("everyday", 377), ("technical_support", 150), ("enquiries", 60)]
+    ("name", "count"),
+    [("everyday", 597), ("technical_support", 150), ("enquiries", 60), ("counter", 120)],
 )
 def test_exchanges_that_call_for_no_empathy(name: str, count: int) -> None:
     exchanges = list(load_exchanges(f"sample:{name}"))
@@ -102,6 +103,7 @@ def test_families_to_test_on_share_no_post_or_reply_with_the_one_to_train_on() -
             for e in load_exchanges(f"sample:{name}")
             for text in (e.seeker_post, e.response_post)
         }
-        for name in ("everyday", "technical_support", "enquiries")
+        for name in ("everyday", "technical_support", "enquiries", "counter")
     }
-    assert not texts["everyday"] & (texts["technical_support"] | texts["enquiries"])
+    trained = texts.pop("everyday")
+    assert not trained & set().union(*texts.values())
