@@ -1,7 +1,8 @@
 """Processes that take the same steps in turn, so that a busy moment of the machine hits all.
 
-    with SideProcess([python, "worker.py", settings]) as side:
-        side.ask({"warm": True})
+    with SideProcess([python, "worker.py"], threads=1) as side:
+        side.ask(settings)
+        answer = side.ask({})
 
 Each answers every line on its input with one on its output. This file is read in environments of
 peers too: it needs nothing but Python.

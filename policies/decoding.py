@@ -91,7 +91,8 @@ def draw(logits_RV: Tensor, uniform_R: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     log_prob_R = (logits_RV.gather(1, chosen_R1) - top_R1)[:, 0] - total_R.log()
     # A logit of minus infinity has the weight 0 and adds nothing.
     finite_RV = logits_RV.clamp(min=torch.finfo(logits_RV.dtype).min)
-    mean_R = torch.einsum("rv,rv->r", weight_RV, finite_RV) / total_R
+    with torch.autocast(logits_RV.device.type, enabled=False):  # bfloat16 rounds it away
+        mean_R = torch.einsum("rv,rv->r", weight_RV, finite_RV) / total_R
     return chosen_R1[:, 0], log_prob_R, top_R1[:, 0] + total_R.log() - mean_R
 
 

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from policies.decoding import Sampled, Shape, TokenLogProbs, score, write
 from policies.generator_adapters import Adapters, NoAdapters, PrefixAdapters
 from policies.generator_models import AnyModel, Encoded, load_model
-from policies.generator_prompt import context_tokens
+from policies.generator_prompt import context_tokens, plain_tokens
 from policies.generator_settings import FILE, GeneratorSettings, read_settings, write_settings
 from policies.prefix import read_tensors
 from policies.value_head import ValueHead
@@ -171,8 +171,7 @@ class Generator:
 
     def tokens(self, text: str) -> list[int]:
         """The tokens of a text. What looks like a special token in it is read as plain text."""
-        encoded = self.model.tokenizer(text, add_special_tokens=False, split_special_tokens=True)
-        return list(encoded["input_ids"])
+        return plain_tokens(self.model.tokenizer, text)
 
     def context(self, exchange: Exchange) -> list[int]:
         """The tokens of the conversation that a response to this exchange continues."""
@@ -252,6 +251,7 @@ class Generator:
         At temperature 1, whatever is sampled with. Goes into rewriting/runtime/supervised.train,
         whose module is `generator.module`.
         """
+        self.module.eval()  # that loop turns dropout on, and with LoRA the module is the model
         targets = [self.target(exchange.response_post) for exchange in exchanges]
         found = self.log_probs(self.encode(exchanges), targets, shape=Shape())
         return -found.log_prob_BT.sum(), float(found.mask_BT.sum())
@@ -269,9 +269,12 @@ class Generator:
         return responses
 
     def rewrite(self, exchanges: Sequence[Exchange], *, seed: int) -> list[Rewrite]:
-        """Rewrites without edits: the response is written anew, whatever the given one is."""
-        responses = self.respond(exchanges, seed=seed)
-        return [Rewrite(exchange, r) for exchange, r in zip(exchanges, responses, strict=True)]
+        """Rewrites without edits: the response is written anew, whatever the given one is.
+
+        Where nothing was written, the given one stays: a person is not answered with silence.
+        """
+        pairs = zip(exchanges, self.respond(exchanges, seed=seed), strict=True)
+        return [Rewrite(exchange, r or exchange.response_post) for exchange, r in pairs]
 
 
 def _adapters(model: AnyModel, settings: GeneratorSettings) -> Adapters:

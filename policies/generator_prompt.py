@@ -13,7 +13,7 @@ does not fit, it loses its oldest tokens; the instruction and the last word stay
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
@@ -21,6 +21,18 @@ from rewriting.exchange import Exchange
 INSTRUCTION: Final = "Reply to the seeker with empathy."
 SEEKER, PEER = "Seeker:", "Peer:"
 Tokenize = Callable[[str], list[int]]
+
+
+def plain_tokens(tokenizer: Any, text: str) -> list[int]:
+    """The tokens of a text, none of them special: an end in what somebody wrote is not the end."""
+    options = {"add_special_tokens": False, "split_special_tokens": True}
+    found = list(tokenizer(text, **options)["input_ids"])
+    special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+    if special & set(found):  # T5's vocabulary has them as words too, whatever it is told
+        for word in tokenizer.all_special_tokens:
+            text = text.replace(word, f"{word[0]} {word[1:]}")
+        found = list(tokenizer(text, **options)["input_ids"])
+    return found
 
 
 def turns(exchange: Exchange) -> list[str]:

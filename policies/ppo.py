@@ -27,12 +27,11 @@ from typing import Any
 
 import torch
 from accelerate.utils import gather_object
-from torch import Tensor
 
-from policies.collapse import new_warnings
 from policies.generator import Generator
+from policies.generator_adapters import RoleState
 from policies.policy_update import Penalty
-from policies.ppo_log import PANELS, for_warnings, headline, print_responses, sample_rows, summary
+from policies.ppo_log import PANELS, headline, new_warnings, print_responses, sample_rows, summary
 from policies.ppo_rollouts import (
     Outcome,
     outcomes_of,
@@ -116,10 +115,20 @@ def train(
     `output` gets checkpoints, log.jsonl (ppo_log.METRICS), samples.jsonl and curves.png; the
     accelerator's trackers get the log too. A finished run started again returns at once.
     """
-    check_replicas(accelerator)
-    _check(exchanges, accelerator, batch_size, minibatch_size, inner_epochs)
-    if keep_best and not dev_exchanges:
-        raise UserError("keep_best compares dev rewards: give dev exchanges, or turn it off.")
+    if not exchanges:
+        raise UserError("there are no exchanges to train on. Check the data and its filters.")
+    check(
+        accelerator,
+        batch_size,
+        minibatch_size,
+        num_dev=len(dev_exchanges) if keep_best else None,
+        steps=steps,
+        micro_batch_size=micro_batch_size,
+        inner_epochs=inner_epochs,
+        eval_every=eval_every,
+        save_every=save_every,
+        show_every=show_every,
+    )
     if kl is not None and "reference" not in generator.roles:
         generator.freeze_reference()
     weights = Trainable(generator.module.eval())
@@ -128,7 +137,8 @@ def train(
     log, best = LossLog(output, accelerator.is_main_process), Best(weights)
     samples = SampleFile(output, accelerator.is_main_process)
     parts: dict[str, Part] = {"module": weights, "optimizer": optimizer, "log": log}
-    parts |= {"samples": samples, "best": best, "reference": Reference(generator)}
+    frozen = generator.adapters.parameters("reference") if "reference" in generator.roles else []
+    parts |= {"samples": samples, "best": best, "reference": RoleState(frozen)}
     stateful = {"reward": reward, "kl": kl}
     parts |= {n: part for n, part in stateful.items() if hasattr(part, "state_dict")}  # type: ignore[misc]
     columns = column_names([*exchanges, *dev_exchanges])
@@ -210,7 +220,7 @@ def train(
                 row |= measure_dev(done)
             _write(log, row, accelerator)
             if accelerator.is_main_process:
-                for warning in new_warnings(for_warnings(log.rows)):
+                for warning in new_warnings(log.rows):
                     logger.warning("step %d: %s", done, warning)
                 if done % show_every == 0 or done == steps:
                     shown_rows = sample_rows(done, rollout, mine)[:num_shown]
@@ -224,22 +234,6 @@ def train(
         # A finished run that is started again has no step left: it restores and comes here.
     kept = best.load().step if best.state["weights"] else steps
     return Result(log.rows, kept)
-
-
-class Reference:
-    """The frozen adapter beside the policy's, so that a checkpoint has both."""
-
-    def __init__(self, generator: Generator) -> None:
-        there = "reference" in generator.roles
-        self.parameters = generator.adapters.parameters("reference") if there else []
-
-    def state_dict(self) -> dict[str, Tensor]:
-        return {str(n): parameter.detach() for n, parameter in enumerate(self.parameters)}
-
-    @torch.no_grad()
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        for number, parameter in enumerate(self.parameters):
-            parameter.copy_(state[str(number)])
 
 
 def dev_figures(
@@ -270,18 +264,25 @@ def _write(log: LossLog, row: dict[str, float], accelerator: Any) -> None:
     accelerator.log(row, step=int(row["step"]))
 
 
-def _check(
-    exchanges: Sequence[Exchange],
+def check(
     accelerator: Any,
     batch_size: int,
     minibatch_size: int,
-    inner_epochs: int,
+    *,
+    num_dev: int | None = None,
+    **counts: int,
 ) -> None:
-    """Say what cannot work before any model is asked."""
-    if not exchanges:
-        raise UserError("there are no exchanges to train on. Check the data and its filters.")
-    if min(batch_size, minibatch_size, inner_epochs) < 1:
-        raise UserError("batch_size, minibatch_size and inner_epochs must be 1 or more.")
+    """Say what cannot work before any model is asked.
+
+    num_dev: dev exchanges to keep the best weights by; None: they are not asked for.
+    """
+    check_replicas(accelerator)
+    counts |= {"batch_size": batch_size, "minibatch_size": minibatch_size}
+    for name, count in counts.items():
+        if count < 1:
+            raise UserError(f"{name} must be 1 or more, not {count}.")
+    if num_dev == 0:
+        raise UserError("keep_best compares dev rewards: give dev exchanges, or turn it off.")
     if minibatch_size > batch_size:
         raise UserError(
             f"a minibatch of {minibatch_size} responses does not fit into a batch of {batch_size}."

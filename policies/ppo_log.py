@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from policies.collapse import signs
 from policies.ppo_rollouts import Outcome, Rollout
 from policies.reinforce_log import deviation, distinct, mean
 from policies.reinforce_samples import Rows, shortened
@@ -52,6 +53,17 @@ PANELS: Final[Mapping[str, Sequence[str]]] = {
 """Of the picture with the curves, after those of the rewards."""
 
 
+WARNINGS: Final[Mapping[str, str]] = {
+    "alike": "nearly all responses are the same. Raise kl_weight, lower learning_rate, or reward "
+    "what is specific (specificity, mutual_information, repetition with across_batch).",
+    "long": "responses have grown to twice their length. Some reward pays for it: raise kl_weight "
+    "or end_penalty, or lower max_new_tokens.",
+    "flat": "all responses get the same reward, so there is nothing to learn from. Check the "
+    "rewards on samples.jsonl.",
+}
+"""Sign of policies/collapse.py → what it means here, with the remedy."""
+
+
 def summary(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """The figures of the responses of all processes. What nothing is known of is left out."""
     rewards = [outcome.reward for outcome in outcomes]
@@ -71,11 +83,16 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, float]:
     return {name: value for name, value in figures.items() if value is not None}
 
 
-def for_warnings(rows: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
-    """Rows under the names that policies/collapse.py looks for."""
-    names = {"distinct_responses": "distinct_sentences", "response_tokens": "sentence_tokens"}
-    names["reward_std"] = "reward_std"
-    return [{new: row[old] for old, new in names.items() if old in row} for row in rows]
+def new_warnings(rows: Sequence[Mapping[str, float]]) -> list[str]:
+    """What is to be said after the last row: signs of policies/collapse.py that are new."""
+    names = {
+        "distinct_responses": "distinct_sentences",
+        "response_tokens": "sentence_tokens",
+        "reward_std": "reward_std",
+    }
+    renamed = [{new: row[old] for old, new in names.items() if old in row} for row in rows]
+    before = signs(renamed[:-1])
+    return [WARNINGS[sign] for sign in signs(renamed) if sign not in before]
 
 
 def sample_rows(step: int, rollout: Rollout, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:

@@ -21,6 +21,7 @@ from policies import ppo_math
 from policies.decoding import Sampled
 from policies.generator import Generator
 from policies.generator_models import Encoded
+from policies.losses import k3
 from policies.policy_update import Penalty, batches
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
@@ -163,8 +164,6 @@ def _kl_figures(
     log_prob_BT: Tensor, ref_BT: Tensor, penalty_BT: Tensor, mask_BT: Tensor
 ) -> dict[str, float]:
     """k1, k3 and the price of a response, on average."""
-    from policies.losses import k3
-
     sums = {
         "kl_k1": (log_prob_BT - ref_BT).masked_fill(~mask_BT, 0.0).double().sum(),
         "kl_k3": k3(log_prob_BT, ref_BT, mask_BT).double().sum(),

@@ -9,6 +9,7 @@ Legend: B responses of the whole batch, T tokens of the longest, t of the longes
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -21,6 +22,7 @@ from policies.generator import Generator
 from policies.losses import k3
 from policies.policy_update import batches
 from policies.ppo_rollouts import Rollout, Targets
+from rewriting.errors import UserError
 from rewriting.runtime.seeds import derive_seed
 from rewriting.runtime.supervised import Trainable
 
@@ -93,6 +95,11 @@ def improve(
                 stopped = True
                 continue
             norms.append(weights.average_gradients(accelerator, tokens, max_grad_norm))
+            if not math.isfinite(norms[-1]):
+                raise UserError(
+                    f"the gradient is {norms[-1]}: the policy has diverged. Train in another "
+                    "folder with a lower learning_rate, or a lower target_kl."
+                )
             optimizer.step()
             optimizer.zero_grad()
     figures = dict(zip(SUMS, (total / max(num_tokens, 1)).tolist(), strict=True))

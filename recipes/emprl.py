@@ -15,21 +15,33 @@ The policy is written to OUTPUT/policy: `rewriting rewrite --policy OUTPUT/polic
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recipes.cards import command, write_card
+from recipes.settings import check_least, settings_of
 from rewriting.errors import UserError
-from rewriting.exchange import Exchange
 
 if TYPE_CHECKING:
     from policies.generator import Generator
-    from rewriting.data import Split
 
 logger = logging.getLogger(__name__)
 STAGES = ("both", "sft", "ppo")
 SAMPLED_AT_ONCE = 64  # responses; the output layer is read once for all of them
+PATIENCE = timedelta(hours=3)  # the others wait while the first process labels targets
+COUNTS = "sft_steps sft_batch_size sft_micro_batch_size balance"
+"""Fields that are 1 or more; those of the second stage are checked by policies/ppo.py."""
+AMOUNTS = (
+    "max_rows sft_learning_rate sft_average sft_dev_rows learning_rate value_rate_factor clip "
+    "value_clip value_weight gamma lam kl_weight kl_target target_kl end_penalty dev_rows"
+)
+"""Fields that are 0 or more."""
+NO_DIFFERENCE = (
+    "output report_to targets temperature top_p half sft_micro_batch_size micro_batch_size "
+    "save_every show_every"
+)
+"""Fields that change neither weights nor log: a run may go on with others."""
 
 
 @dataclass
@@ -65,6 +77,13 @@ class Config:
     targets: str = field(
         default="",
         metadata={"help": "File that keeps target levels, for several runs; '': in OUTPUT."},
+    )
+    balance: int = field(
+        default=1,
+        metadata={
+            "help": "Label so many times the exchanges that the steps use, and draw from them with "
+            "rarer levels more often; 1: as they come."
+        },
     )
     rewards: str = field(
         default="{level_alignment: 1.0}",
@@ -108,7 +127,7 @@ class Config:
     )
     max_grad_norm: float = field(default=1.0, metadata={"help": "Gradients are clipped to it."})
     clip: float = field(default=0.2, metadata={"help": "How far the ratio may go."})
-    value_clip: float = field(default=0.2, metadata={"help": "How far a value may go."})
+    value_clip: float = field(default=0.2, metadata={"help": "How far a value may go; 0: free."})
     value_weight: float = field(default=0.1, metadata={"help": "Of the value loss."})
     gamma: float = field(default=1.0, metadata={"help": "Discount of later tokens."})
     lam: float = field(default=0.95, metadata={"help": "GAE's λ."})
@@ -143,12 +162,16 @@ class Config:
 
 def run(config: Config) -> dict[str, Any]:
     """Build or load the generator, supervise it, reinforce it, save it; the figures."""
+    from recipes.emprl_ppo import build_reward, check_sizes, reinforce
     from recipes.emprl_sft import conversations, shown, supervise
 
-    if config.stage not in STAGES:
-        raise UserError(f"stage is {', '.join(STAGES)}, not {config.stage!r}.")
+    check(config)
     accelerator = start_accelerator(config)
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
+    reward = None
+    if config.stage != "sft":  # a mistake in the second stage is said before hours in the first
+        check_sizes(config, accelerator)
+        reward = build_reward(config)
     splits = conversations(
         config.data, max_rows=config.max_rows, seed=config.seed, keep_crisis=config.keep_crisis
     )
@@ -157,81 +180,43 @@ def run(config: Config) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     if config.stage != "ppo":
         figures["sft"] = supervise(config, generator, splits, accelerator)
-    if config.stage != "sft":
-        figures["ppo"] = reinforce(config, generator, splits, accelerator)
+    if reward is not None:
+        figures["ppo"] = reinforce(config, generator, reward, splits, accelerator)
     accelerator.end_training()
     return figures
 
 
-def reinforce(
-    config: Config,
-    generator: Generator,
-    splits: dict[Split, list[Exchange]],
-    accelerator: Any,
-) -> dict[str, Any]:
-    """PPO against the generator as it is now; the policy goes to OUTPUT/policy."""
-    from policies.ppo import train
-    from recipes.emprl_sft import save
-    from recipes.sources import drawn
-    from recipes.targets import with_targets
-    from rewards.named import Models, build_rewards
+def check(config: Config) -> None:
+    """Say what cannot work before anything is loaded."""
+    from policies.generator_settings import GeneratorSettings
+    from recipes.targets import read
 
-    output = Path(config.output)
-    # No more than the steps will use: labelling costs as much as rewarding does.
-    rows = drawn(splits["train"], config.steps * config.batch_size, config.seed)
-    dev = drawn(splits["dev"], config.dev_rows, config.seed) if config.dev_rows else []
-    file = Path(config.targets).expanduser() if config.targets else output / "targets.jsonl"
-    labelled = with_targets([*rows, *dev], config.identifier, file, accelerator)
-    models = Models(identifier=config.identifier)
-    generator.freeze_reference()
-    result = train(
-        generator,
-        build_rewards(config.rewards, models),
-        labelled[: len(rows)],
-        output=output,
-        accelerator=accelerator,
-        steps=config.steps,
-        batch_size=config.batch_size,
-        minibatch_size=config.minibatch_size,
-        micro_batch_size=config.micro_batch_size,
-        inner_epochs=config.inner_epochs,
-        clip=config.clip,
-        value_clip=config.value_clip,
-        value_weight=config.value_weight,
-        gamma=config.gamma,
-        lam=config.lam,
-        kl=kl_penalty(config),
-        target_kl=config.target_kl or None,
-        end_penalty=config.end_penalty,
-        whiten_advantages=config.whiten_advantages,
-        learning_rate=config.learning_rate,
-        rate_factors={"value_head": config.value_rate_factor},
-        max_grad_norm=config.max_grad_norm,
-        dev_exchanges=labelled[len(rows) :],
-        eval_every=config.eval_every,
-        keep_best=config.keep_best,
-        save_every=config.save_every,
-        show_every=config.show_every,
-        seed=config.seed,
-        settings=plain(config),
-        title="emprl",
-    )
-    kept = [row for row in result.rows if row["step"] == result.step][-1]
-    figures = {"step": result.step, "rows": len(rows), "first": result.rows[0], "last": kept}
-    if accelerator.is_main_process:
-        save(config, generator, output / "policy")
-        text = card(config, generator, figures)
-        write_card(output / "policy", config, figures, text)
-    return figures
+    if config.stage not in STAGES:
+        raise UserError(f"stage is {', '.join(STAGES)}, not {config.stage!r}.")
+    check_least(config, 1, COUNTS)
+    check_least(config, 0, AMOUNTS)
+    if config.max_grad_norm <= 0:
+        raise UserError(f"max_grad_norm must be above 0, not {config.max_grad_norm}.")
+    # What the policy will be used with; it would fail when it is saved, after training.
+    GeneratorSettings(config.adapter, temperature=config.temperature, top_p=config.top_p)
+    if config.adapter == "none":
+        raise UserError("adapter none leaves nothing to train; use prefix or lora.")
+    if config.targets:
+        read(Path(config.targets).expanduser())
 
 
 def start_accelerator(config: Config) -> Any:
     """The accelerator, with trackers where they were asked for."""
     from accelerate import Accelerator
+    from accelerate.utils import InitProcessGroupKwargs
 
     trackers = [name.strip() for name in config.report_to.split(",") if name.strip()]
     try:
-        accelerator = Accelerator(log_with=trackers or None, project_dir=config.output)
+        accelerator = Accelerator(
+            log_with=trackers or None,
+            project_dir=config.output,
+            kwargs_handlers=[InitProcessGroupKwargs(timeout=PATIENCE)],
+        )
         if trackers:
             accelerator.init_trackers(
                 "emprl", config=plain(config) | {"rewards": str(config.rewards)}
@@ -243,8 +228,7 @@ def start_accelerator(config: Config) -> Any:
 
 def plain(config: Config) -> dict[str, Any]:
     """The settings that a run must share with the run it goes on from."""
-    left_out = ("output", "report_to", "targets")
-    return {name: value for name, value in asdict(config).items() if name not in left_out}
+    return settings_of(config, NO_DIFFERENCE)
 
 
 def start_generator(config: Config) -> Generator:
@@ -275,59 +259,3 @@ def start_generator(config: Config) -> Generator:
         rank=config.rank,
         **lengths,
     )
-
-
-def kl_penalty(config: Config) -> Any:
-    """The price of leaving the first stage, or None."""
-    from rewards.kl import AdaptiveController, FixedController, KLPenalty
-
-    if not config.kl_weight:
-        return None
-    if config.kl_target:
-        return KLPenalty(AdaptiveController(config.kl_weight, target=config.kl_target))
-    return KLPenalty(FixedController(config.kl_weight))
-
-
-def card(config: Config, generator: Generator, figures: dict[str, Any]) -> str:
-    from recipes.emprl_sft import describe
-
-    first, last = figures["first"], figures["last"]
-    names = [name for name in first if name.startswith("dev/") and name in last]
-    rows = [f"| {n.removeprefix('dev/')} | {first[n]:.3f} | {last[n]:.3f} |" for n in names]
-    head = ["| on dev | before | after |", "|---|---:|---:|"] if rows else []
-    return CARD.format(
-        model=generator.model_name,
-        adapter=describe(config),
-        data=config.data,
-        rows=figures["rows"],
-        rewards=config.rewards,
-        start=config.from_policy if config.stage == "ppo" else "its own first stage",
-        steps=config.steps,
-        batch=config.batch_size,
-        kl=config.kl_weight,
-        command=command("emprl", config),
-        temperature=config.temperature,
-        top_p=config.top_p,
-        results="\n".join([*head, *rows]),
-    )
-
-
-CARD = """# emprl: a generator trained towards the empathy of human responses
-
-EmpRL (arXiv 2408.02976) on `{model}`: {adapter}, trained on human responses and then by PPO on the
-probability that a response has the human one's levels of the three mechanisms of empathy.
-
-- Data: {rows} exchanges drawn from the train part of {data}. Start: {start}.
-- PPO: {steps} steps of {batch} responses; {kl} per nat of KL to the start.
-- Rewards: `{rewards}`
-- Command: `{command}`
-- In use it samples at temperature {temperature} with top-p {top_p}.
-
-## Results
-{results}
-
-## Limits
-The identifier that rewards it was trained on Reddit and reads mostly the surface of a reply: a
-response with the right levels may still miss the point. A small model; it makes things up. What it
-writes has to be read by a person before anybody in distress sees it. Not clinically validated.
-"""

@@ -13,6 +13,7 @@ from rewriting.exchange import Exchange
 
 if TYPE_CHECKING:
     from policies.generator import Generator
+    from policies.generator_settings import GeneratorSettings
     from recipes.emprl import Config
     from rewriting.data import Split
 
@@ -22,21 +23,34 @@ logger = logging.getLogger(__name__)
 def conversations(
     data: str, *, max_rows: int = 0, seed: int = 0, keep_crisis: bool = True
 ) -> dict[Split, list[Exchange]]:
-    """Exchanges for train and dev, whole conversations in one of them.
+    """Exchanges for train and dev, whole conversations in one of them. data: sources by commas.
 
     A folder with a train file, such as EmpatheticDialogues, has files for testing as well: of such
     a folder the train file alone is read, and the tenth of it that `split_of` calls dev is dev.
-    Everything else is split as in the other recipes, and its test part is left alone. keep_crisis:
-    False leaves out what the safety gate calls a crisis.
+    Everything else is split as in the other recipes, and its test part is left alone. max_rows: at
+    most so many of each source and split. keep_crisis: False leaves out what the safety gate calls
+    a crisis.
     """
-    from rewriting.data import load_exchanges, split_of, without_duplicates
+    from recipes.sources import load_splits, sources_of
 
-    file = train_file(data)
-    if file is None:
-        from recipes.sources import load_splits
+    files = {source: train_file(source) for source in sources_of(data)}
+    parts = [
+        train_file_splits(file, max_rows=max_rows, seed=seed, keep_crisis=keep_crisis)
+        for file in files.values()
+        if file is not None
+    ]
+    others = ",".join(source for source, file in files.items() if file is None)
+    if others or not parts:
+        parts.append(load_splits(others, max_rows=max_rows, seed=seed, keep_crisis=keep_crisis))
+    return {name: [row for part in parts for row in part[name]] for name in parts[0]}
 
-        return load_splits(data, max_rows=max_rows, seed=seed, keep_crisis=keep_crisis)
+
+def train_file_splits(
+    file: Path, *, max_rows: int, seed: int, keep_crisis: bool
+) -> dict[Split, list[Exchange]]:
+    """Train and dev of a file that is all for training."""
     from recipes.sources import drawn, without_crises
+    from rewriting.data import load_exchanges, split_of, without_duplicates
 
     parts: dict[Split, list[Exchange]] = {"train": [], "dev": [], "test": []}
     for exchange in without_duplicates(load_exchanges(file)):
@@ -104,8 +118,8 @@ def length(exchange: Exchange) -> int:
 def sft_settings(config: Config) -> dict[str, Any]:
     """What the first stage depends on: later choices about rewards do not undo it."""
     names = (
-        "data max_rows model adapter num_virtual_tokens rank max_context_tokens max_new_tokens "
-        "sft_steps sft_batch_size sft_learning_rate sft_average sft_dev_rows seed"
+        "data max_rows keep_crisis model adapter num_virtual_tokens rank max_context_tokens "
+        "max_new_tokens sft_steps sft_batch_size sft_learning_rate sft_average sft_dev_rows seed"
     )
     return {name: getattr(config, name) for name in names.split()}
 
@@ -127,7 +141,7 @@ def sft_card(config: Config, generator: Generator, figures: dict[str, Any]) -> s
 
     return SFT_CARD.format(
         model=generator.model_name,
-        adapter=describe(config),
+        adapter=describe(generator.settings),
         data=config.data,
         command=command("emprl", config),
         perplexity=exp(figures["dev_loss"]),
@@ -137,11 +151,11 @@ def sft_card(config: Config, generator: Generator, figures: dict[str, Any]) -> s
     )
 
 
-def describe(config: Config) -> str:
+def describe(settings: GeneratorSettings) -> str:
     """The adapter in words."""
-    if config.adapter == "prefix":
-        return f"a prefix of {config.num_virtual_tokens} virtual tokens"
-    return f"LoRA of rank {config.rank}"
+    if settings.adapter == "prefix":
+        return f"a prefix of {settings.num_virtual_tokens} virtual tokens"
+    return f"LoRA of rank {settings.rank}"
 
 
 def shown(rows: Sequence[Exchange]) -> str:

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from rewriting.errors import UserError
+from rewriting.runtime.processes import join_processes
 
 TRAINING: dict[str, str] = {
     "partner": "recipes.partner",
@@ -41,6 +42,7 @@ def run_training(arguments: list[str] | None = None) -> None:
 
     Without any word: the quick PARTNER run, which is what the defaults of that recipe are.
     """
+    join_processes()
     _run("train.py", TRAINING, (sys.argv[1:] if arguments is None else arguments) or ["partner"])
 
 

@@ -108,6 +108,8 @@ def chosen_exchanges(config: Config) -> list[Exchange]:
     """The rows that are answered: of one split, the first so many or so many drawn at random."""
     from recipes.sources import drawn, rows_of_split
 
+    if config.limit < 0:
+        raise UserError(f"limit must be 0 or more, not {config.limit}.")
     rows = rows_of_split(config.data, config.split)
     if not rows:
         raise UserError(f"{config.data} (split {config.split}) holds no exchange.")

@@ -16,11 +16,12 @@ The policy is written to OUTPUT/policy: `rewriting rewrite --policy OUTPUT/polic
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.cards import command, write_card
+from recipes.settings import check_least, settings_of
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
 
@@ -35,6 +36,19 @@ REWARDS = (
     "mutual_information: {weight: 2.0, forward_weight: 0.0}, "
     "repetition: 1.0, edit_size: 0, specificity: 0}"
 )
+
+COUNTS = (
+    "warm_batch_size micro_batch_size span_length max_edits max_prompt_tokens max_new_tokens "
+    "eval_every save_every show_every"
+)
+"""Fields that are 1 or more."""
+AMOUNTS = (
+    "rank warm_steps warm_learning_rate head_factor steps max_empathy clip learning_rate "
+    "weight_decay kl_weight kl_target entropy_weight dev_rows"
+)
+"""Fields that are 0 or more."""
+NO_DIFFERENCE = "output report_to temperature top_p half micro_batch_size save_every show_every"
+"""Fields that change neither weights nor log: a run may go on with others."""
 
 
 @dataclass
@@ -137,6 +151,7 @@ def run(config: Config) -> dict[str, Any]:
     from recipes.partner_start import save, warm_up
     from rewards.named import Models, build_rewards
 
+    check(config)
     accelerator = start_accelerator(config)
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
     splits = exchanges_of(config)
@@ -192,6 +207,17 @@ def run(config: Config) -> dict[str, Any]:
     return figures
 
 
+def check(config: Config) -> None:
+    """Say what cannot work before anything is loaded; the loop checks its own sizes."""
+    check_least(config, 1, COUNTS)
+    check_least(config, 0, AMOUNTS)
+    if config.max_grad_norm <= 0:
+        raise UserError(f"max_grad_norm must be above 0, not {config.max_grad_norm}.")
+    # What the policy will be used with: it would fail when it is saved, after training.
+    if config.temperature <= 0 or not 0 < config.top_p <= 1:
+        raise UserError("temperature must be above 0, top_p above 0 and at most 1.")
+
+
 def start_accelerator(config: Config) -> Any:
     """The accelerator, with trackers where they were asked for."""
     from accelerate import Accelerator
@@ -210,7 +236,7 @@ def start_accelerator(config: Config) -> Any:
 
 def plain(config: Config) -> dict[str, Any]:
     """The settings that a run must share with the run it goes on from."""
-    return {k: v for k, v in asdict(config).items() if k not in ("output", "report_to")}
+    return settings_of(config, NO_DIFFERENCE)
 
 
 def exchanges_of(config: Config) -> dict[Split, list[Exchange]]:

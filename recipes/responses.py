@@ -35,11 +35,19 @@ class Writers:
     """Systems by name. temperature, top_p: of all generators; 0 leaves each policy its own."""
 
     def __init__(self, temperature: float = 0.0, top_p: float = 0.0) -> None:
-        self.decoding = {"temperature": temperature, "top_p": top_p}
+        from policies.generator_settings import GeneratorSettings
+
+        given = {"temperature": temperature, "top_p": top_p}
+        self.decoding: dict[str, Any] = {name: value for name, value in given.items() if value}
+        GeneratorSettings(**self.decoding)  # which knows what is wrong with them
 
     def check(self, source: str) -> None:
         """Say at once that there is no such system."""
-        if not source.startswith(BARE):
+        if source.startswith(BARE):
+            from rewriting.runtime.models import kind_of
+
+            kind_of(source.removeprefix(BARE))  # which knows what is wrong with the name
+        else:
             check_system(ORIGINAL if source == HUMAN else source)
 
     def responses(self, source: str, exchanges: Sequence[Exchange], *, seed: int) -> list[str]:
@@ -65,15 +73,14 @@ class Writers:
         from policies.generator_settings import KIND
         from policies.named import TRAINED, policy_kind
 
-        changed: dict[str, Any] = {n: value for n, value in self.decoding.items() if value}
         if source.startswith(BARE):
             model = source.removeprefix(BARE)
-            return Generator.create(model, adapter="none", name=model, **changed)
+            return Generator.create(model, adapter="none", name=model, **self.decoding)
         folder = TRAINED.get(source, Path(source).expanduser())
         if policy_kind(folder) != KIND:
             return None
         name = source if source in TRAINED else ""
-        return Generator.load(folder, name=name, **changed)
+        return Generator.load(folder, name=name, **self.decoding)
 
 
 @dataclass(frozen=True, slots=True)

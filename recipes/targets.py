@@ -10,6 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
+import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,9 +21,11 @@ from typing import Any
 from rewriting.errors import UserError
 from rewriting.exchange import LEVELS, MECHANISMS, Exchange, Label
 from rewriting.runtime.files import disk_errors
+from rewriting.runtime.seeds import derive_seed
 
 logger = logging.getLogger(__name__)
 CHUNK = 128  # rows between two writes
+MOST_WEIGHT = 3.0  # of a rare level beside none, when exchanges are drawn
 Levels = tuple[int, ...]
 
 
@@ -47,8 +52,38 @@ def with_targets(
     ]
 
 
+def balanced(exchanges: Sequence[Exchange], count: int, seed: int) -> list[Exchange]:
+    """So many of labelled exchanges, drawn so that rarer levels come more often.
+
+    Most responses show no empathy, so "none" is the safe bet of an agent that reads nothing; where
+    rare levels are drawn as often, only reading pays. An exchange weighs the product over the
+    mechanisms of how many times rarer its level is than none, 1 to `MOST_WEIGHT` each.
+    """
+    levels = [tuple(e.labels[m].level for m in MECHANISMS) for e in exchanges]
+    counts = [Counter(column) for column in zip(*levels, strict=True)]
+
+    def weight(row: Levels) -> float:
+        rarer = [n[0] / n[level] for n, level in zip(counts, row, strict=True)]
+        return math.prod(min(max(times, 1.0), MOST_WEIGHT) for times in rarer)
+
+    # Weighted drawing without replacement: the largest u^(1/weight) (Efraimidis, Spirakis 2006).
+    numbers = random.Random(derive_seed(seed, "balanced"))
+    order = sorted((-(numbers.random() ** (1 / weight(row))), n) for n, row in enumerate(levels))
+    return [exchanges[number] for number in sorted(number for _, number in order[:count])]
+
+
 def label(exchanges: Sequence[Exchange], identifier: str, file: Path) -> None:
-    """Append the levels that the file lacks."""
+    """Append the levels that the file lacks. Runs that share a file take turns."""
+    from rewriting.runtime.folders import locked
+
+    def waiting() -> None:
+        logger.info("%s: another run is labelling; waiting for it to finish", file)
+
+    with disk_errors(file), locked(file, on_wait=waiting):
+        _label(exchanges, identifier, file)
+
+
+def _label(exchanges: Sequence[Exchange], identifier: str, file: Path) -> None:
     from rewriting.runtime.progress import progress_bar
 
     known, mark = read(file), fingerprint(identifier)
@@ -61,28 +96,28 @@ def label(exchanges: Sequence[Exchange], identifier: str, file: Path) -> None:
 
     judge = load_identifier(identifier)
     rows = list(missing.items())
-    with disk_errors(file):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        _end_line(file)
-        with file.open("a", encoding="utf-8") as lines, progress_bar("labelling", len(rows)) as on:
-            for start in range(0, len(rows), CHUNK):
-                chunk = rows[start : start + CHUNK]
-                found = judge.assess(
-                    [one.seeker_post for _, one in chunk],
-                    [one.response_post for _, one in chunk],
-                    rationales=False,
-                )
-                for (digest, _), assessment in zip(chunk, found, strict=True):
-                    levels = [assessment.judgements[m].level for m in MECHANISMS]
-                    lines.write(json.dumps({"key": digest, "levels": levels}) + "\n")
-                lines.flush()
-                on(len(chunk))
+    _end_line(file)
+    with file.open("a", encoding="utf-8") as lines, progress_bar("labelling", len(rows)) as on:
+        for start in range(0, len(rows), CHUNK):
+            chunk = rows[start : start + CHUNK]
+            found = judge.assess(
+                [one.seeker_post for _, one in chunk],
+                [one.response_post for _, one in chunk],
+                rationales=False,
+            )
+            for (digest, _), assessment in zip(chunk, found, strict=True):
+                levels = [assessment.judgements[m].level for m in MECHANISMS]
+                lines.write(json.dumps({"key": digest, "levels": levels}) + "\n")
+            lines.flush()
+            on(len(chunk))
 
 
 def read(file: Path) -> dict[str, Levels]:
     """Key → levels. A last line that a killed run left unfinished does not count."""
     if not file.exists():
         return {}
+    if not file.is_file():
+        raise UserError(f"{file} is a folder; targets is a file to keep target levels in.")
     return dict(_lines(file))
 
 
@@ -130,4 +165,4 @@ def fingerprint(identifier: str) -> str:
 
 def _labelled(exchange: Exchange, levels: Levels) -> Exchange:
     labels = {m: Label(level) for m, level in zip(MECHANISMS, levels, strict=True)}
-    return replace(exchange, labels=labels)
+    return replace(exchange, labels=labels | dict(exchange.labels))

@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from policies.decoding import Sampled, Shape, draw
 from policies.generator import Generator
-from policies.generator_prompt import INSTRUCTION, context_tokens
+from policies.generator_prompt import INSTRUCTION, context_tokens, plain_tokens
 from policies.named import load_policy
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
@@ -170,6 +170,14 @@ def test_draws_follow_the_distribution_and_say_how_likely_they_were() -> None:
     assert entropy[0].item() == pytest.approx(float(torch.special.entr(expected).sum()))
 
 
+def test_the_entropy_of_a_draw_is_exact_under_autocast() -> None:
+    logits = torch.tensor([[21.0, 20.0, -torch.inf, 22.0]])
+    with torch.autocast("cpu", dtype=torch.float16):
+        _, _, entropy = draw(logits, torch.tensor([0.5], dtype=torch.float64))
+    expected = torch.special.entr(logits.softmax(-1)).sum()
+    assert entropy.item() == pytest.approx(float(expected), abs=1e-5)
+
+
 def test_the_edges_of_a_draw() -> None:
     logits = torch.tensor([[-torch.inf, 0.0, 0.0, -torch.inf]] * 3)
     uniform = torch.tensor([0.0, 0.5, 1 - 1e-12], dtype=torch.float64)
@@ -188,6 +196,21 @@ def test_a_context_has_its_speakers_and_loses_its_oldest_end() -> None:
     short = tiny_generator("llama", max_context_tokens=around + len("b\nSeeker: c"))
     text = short.model.tokenizer.decode(short.context(exchange)[1:])
     assert text == f"{INSTRUCTION}b\nSeeker: c\nPeer:"
+
+
+def test_an_end_in_what_somebody_wrote_is_not_the_end() -> None:
+    """As in T5's vocabulary, where the special tokens are words as well."""
+    from tokenizers import Tokenizer, models
+    from transformers import PreTrainedTokenizerFast
+
+    words = ["<pad>", "</s>", "<unk>", *"a </s>pd"]
+    vocabulary = Tokenizer(models.Unigram([(word, -1.0) for word in words], unk_id=2))
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=vocabulary, pad_token="<pad>", eos_token="</s>", unk_token="<unk>"
+    )
+    known = {word: number for number, word in enumerate(words)}
+    assert plain_tokens(tokenizer, "a</s>a<pad>") == [known[c] for c in "a< /s>a< pad>"]
+    assert plain_tokens(tokenizer, "as") == [known["a"], known["s"]]
 
 
 def test_a_context_without_room_is_the_users_mistake() -> None:
@@ -231,6 +254,14 @@ def test_the_supervised_loss_is_at_temperature_1() -> None:
     assert plain.item() == shaped.item()
 
 
+def test_there_is_no_dropout_in_supervision() -> None:
+    """With LoRA the trained module is the whole model, which the training loop turns to `train`."""
+    generator = tiny_generator("t5", adapter="lora")
+    quiet, _ = generator.supervised_loss(EXCHANGES)
+    generator.module.train()
+    assert generator.supervised_loss(EXCHANGES)[0].item() == quiet.item()
+
+
 @all_kinds
 def test_all_of_it_survives_save_and_load(kind: str, adapter: str, tmp_path: Path) -> None:
     generator = tiny_generator(kind, adapter=adapter)
@@ -271,6 +302,13 @@ def test_a_saved_generator_is_a_policy_by_its_folder(tmp_path: Path) -> None:
     assert rewrites == policy.rewrite(EXCHANGES, seed=3)
     assert rewrites[::-1] == policy.rewrite(EXCHANGES[::-1], seed=3)
     assert rewrites != policy.rewrite(EXCHANGES, seed=4)
+
+
+def test_where_nothing_is_written_the_given_response_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = tiny_generator("t5")
+    monkeypatch.setattr(generator, "respond", lambda exchanges, seed: ["", "I see."])
+    rewrites = generator.rewrite(EXCHANGES[:2], seed=0)
+    assert [one.rewritten_response for one in rewrites] == ["Oh no!", "I see."]
 
 
 def test_a_generator_of_another_model_does_not_fit(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from rewards.kl import FixedController, KLPenalty
 from rewards.reward_sum import RewardSum, Term
 from rewriting.errors import UserError
 from tests.policies.ppo_run import rewards, run
-from tests.policies.tiny_generators import EXCHANGES, tiny_generator
+from tests.policies.tiny_generators import EXCHANGES, tiny_generator, tiny_model
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -345,7 +345,14 @@ def test_collapse_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture)
         run(tmp_path, 22, reward=flat, dev_exchanges=(), show_every=100, save_every=100, **sizes)
     said = [r.getMessage() for r in caplog.records if "same reward" in r.getMessage()]
     assert len(said) == 1
-    assert said[0].startswith("step 20: ")
+    assert said[0].startswith("step 20: all responses get the same reward")
+
+
+def test_every_sign_has_words_of_its_own() -> None:
+    from policies.collapse import SIGNS
+    from policies.ppo_log import WARNINGS
+
+    assert set(WARNINGS) == set(SIGNS) - {"keeps"}  # a generator never keeps
 
 
 # ---- what cannot work
@@ -354,7 +361,11 @@ def test_collapse_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 0}, "must be 1 or more"),
+        ({"batch_size": 0}, "batch_size must be 1 or more, not 0"),
+        ({"micro_batch_size": 0}, "micro_batch_size must be 1 or more"),
+        ({"eval_every": 0}, "eval_every must be 1 or more"),
+        ({"save_every": 0}, "save_every must be 1 or more"),
+        ({"show_every": 0}, "show_every must be 1 or more"),
         ({"minibatch_size": 9}, "does not fit into a batch of 8"),
         ({"keep_best": True, "dev_exchanges": []}, "give dev exchanges"),
     ],
@@ -362,6 +373,19 @@ def test_collapse_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture)
 def test_settings_that_cannot_work(options: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=message):
         run(tmp_path, 1, **options)
+
+
+def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from policies import generator, ppo
+    from tests.test_docs import run_page
+
+    few = {"steps": 1, "batch_size": 4, "minibatch_size": 4, "inner_epochs": 1, "on_samples": None}
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(generator, "load_model", lambda name, own: tiny_model("t5"))
+    monkeypatch.setattr(ppo, "train", lambda *given, **options: train(*given, **options | few))
+    assert run_page(ROOT / "docs/ppo.md", tmp_path) == 1
+    assert lines(tmp_path / "runs/short")[0]["rewards/short"] <= 0
+    assert (tmp_path / "runs/short/policy/policy.json").is_file()
 
 
 def test_no_exchanges_are_the_users_mistake(tmp_path: Path) -> None:

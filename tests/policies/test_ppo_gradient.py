@@ -23,6 +23,7 @@ from policies.ppo_rollouts import (
 )
 from policies.ppo_update import improve, losses_of
 from rewards.kl import FixedController, KLPenalty
+from rewriting.errors import UserError
 from rewriting.runtime.supervised import Trainable
 from tests.policies.tiny_generators import EXCHANGES, tiny_generator
 
@@ -168,18 +169,13 @@ def test_advantages_losses_and_gradients_are_those_of_a_plain_implementation(kin
         torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-4)
 
 
-def test_an_update_is_a_step_along_that_gradient() -> None:
-    generator, rollout, targets = frozen_rollout("t5")
-    trained = [p for p in generator.module.parameters() if p.requires_grad]
-    (policy, value), _ = losses_of(generator, rollout, targets, range(4), 0, CLIP, VALUE_CLIP)
-    tokens = int(targets.mask_BT.sum())
-    gradient = torch.autograd.grad((policy + VALUE_WEIGHT * value) / tokens, trained)
-    norm = math.sqrt(sum(float(part.square().sum()) for part in gradient))
-    before = [p.detach().clone() for p in trained]
-    figures = improve(
+def updated(generator: Generator, rollout: Rollout, targets: Targets) -> dict[str, float]:
+    """One optimizer step on all rows: minus the gradient."""
+    weights = Trainable(generator.module)
+    return improve(
         generator,
-        Trainable(generator.module),
-        torch.optim.SGD(trained, lr=1.0),
+        weights,
+        torch.optim.SGD(weights.parameters, lr=1.0),
         rollout,
         targets,
         Accelerator(cpu=True),
@@ -194,7 +190,28 @@ def test_an_update_is_a_step_along_that_gradient() -> None:
         target_kl=None,
         max_grad_norm=1e9,
     )
+
+
+def test_an_update_is_a_step_along_that_gradient() -> None:
+    generator, rollout, targets = frozen_rollout("t5")
+    trained = [p for p in generator.module.parameters() if p.requires_grad]
+    (policy, value), _ = losses_of(generator, rollout, targets, range(4), 0, CLIP, VALUE_CLIP)
+    tokens = int(targets.mask_BT.sum())
+    gradient = torch.autograd.grad((policy + VALUE_WEIGHT * value) / tokens, trained)
+    norm = math.sqrt(sum(float(part.square().sum()) for part in gradient))
+    before = [p.detach().clone() for p in trained]
+    figures = updated(generator, rollout, targets)
     assert figures["grad_norm"] == pytest.approx(norm, rel=1e-4)
     assert figures["policy_loss"] == pytest.approx(policy.item() / tokens, rel=1e-4)
     for old, new, part in zip(before, trained, gradient, strict=True):
         torch.testing.assert_close(new.detach(), old - part, atol=1e-5, rtol=1e-4)
+
+
+def test_a_policy_that_has_diverged_is_said_and_not_trained_on() -> None:
+    generator, rollout, targets = frozen_rollout("t5")
+    with torch.no_grad():
+        generator.value_head.norm.bias.fill_(math.nan)
+    before = [p.detach().clone() for p in generator.adapters.parameters("policy")]
+    with pytest.raises(UserError, match="the gradient is nan: the policy has diverged"):
+        updated(generator, rollout, targets)
+    assert all(map(torch.equal, before, generator.adapters.parameters("policy")))

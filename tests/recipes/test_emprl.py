@@ -102,8 +102,10 @@ def test_both_stages_leave_policies_that_respond(config: Config, tmp_path: Path)
         text = (policy / "README.md").read_text(encoding="utf-8")
         assert "python train.py emprl --data" in text
         assert "A person" in text or "a person" in text
-        rewrites = load_policy(str(policy)).rewrite(conversations(config.data)["test"][:2], seed=0)
-        assert all(isinstance(one.rewritten_response, str) for one in rewrites)
+        rows = conversations(config.data)["test"][:2]
+        rewrites = load_policy(str(policy)).rewrite(rows, seed=0)
+        assert [one.exchange for one in rewrites] == rows
+        assert all(len(one.rewritten_response) <= 10 for one in rewrites)  # letters are tokens
     sft, ppo = weights(folder / "sft"), weights(folder)
     assert any(not torch.equal(sft[key], ppo[key]) for key in sft)
     # The first stage is what the second stays close to, in the same folder.
@@ -112,13 +114,22 @@ def test_both_stages_leave_policies_that_respond(config: Config, tmp_path: Path)
         assert torch.equal(tensor, reference[key])
     settings = json.loads((folder / "policy" / "policy.json").read_text())
     assert (settings["temperature"], settings["top_p"]) == (0.7, 0.9)
+    # Finished, it may be saved anew for another use, or go on in less memory.
+    run(changed(config, temperature=0.5, micro_batch_size=1, save_every=7))
+    assert json.loads((folder / "policy" / "policy.json").read_text())["temperature"] == 0.5
+    assert torch.equal(weights(folder)["prompt_embeddings"], ppo["prompt_embeddings"])
+    with pytest.raises(UserError, match="cannot go on"):
+        run(changed(config, learning_rate=1e-4))
 
 
 def test_the_second_stage_alone_starts_from_a_folder(config: Config, tmp_path: Path) -> None:
     run(changed(config, stage="sft"))
     start = tmp_path / "run" / "sft" / "policy"
     again = changed(config, stage="ppo", from_policy=str(start), output=str(tmp_path / "again"))
-    run(changed(again, kl_weight=0.0))
+    run(changed(again, kl_weight=0.0, num_virtual_tokens=99))
+    # What it is comes from there, whatever a new one would be.
+    card = (tmp_path / "again" / "policy" / "README.md").read_text(encoding="utf-8")
+    assert "a prefix of 3 virtual tokens" in card
     run(changed(config, stage="both", output=str(tmp_path / "both"), kl_weight=0.0))
     ours, theirs = weights(tmp_path / "again"), weights(tmp_path / "both")
     for key, tensor in ours.items():
@@ -145,7 +156,8 @@ def test_levels_are_labelled_once_for_several_runs(
     assert (tmp_path / "targets.jsonl").read_text() == before
 
 
-def test_a_run_goes_on_after_sigterm_bit_for_bit(config: Config, tmp_path: Path) -> None:
+def alone(config: Config, tmp_path: Path, **changes: Any) -> Config:
+    """A config for a process of its own, without our identifier: levels and reward are given."""
     labelled = tmp_path / "labelled.jsonl"
     levels = {"emotional_reactions": 0, "interpretations": 0, "explorations": 0}
     labelled.write_text("".join(json.dumps(row | levels) + "\n" for row in ROWS), encoding="utf-8")
@@ -153,16 +165,35 @@ def test_a_run_goes_on_after_sigterm_bit_for_bit(config: Config, tmp_path: Path)
     reward.write_text(
         "def short(completions, **_):\n    return [-float(len(text)) for text in completions]\n"
     )
-    long = changed(
-        config,
-        data=str(labelled),
-        rewards=json.dumps({f"{reward}:short": 1.0}),
-        steps=24,
-        save_every=1000,
-        eval_every=1000,
-        show_every=1000,
-        output=str(tmp_path / "cut"),
+    rewards = json.dumps({f"{reward}:short": 1.0})
+    return changed(config, data=str(labelled), rewards=rewards, **changes)
+
+
+def test_two_processes_give_the_figures_of_one(config: Config, tmp_path: Path) -> None:
+    one = alone(config, tmp_path, sft_steps=2, steps=2)
+    run(one)
+    two = changed(one, output=str(tmp_path / "two"))
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    environment.pop("ACCELERATE_USE_CPU", None)  # as the documentation has it
+    done = subprocess.run(
+        [*command, "train.py", "emprl", *flags(two)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
+    assert done.returncode == 0, done.stderr
+    assert "2 process(es)" in done.stderr
+    for name in ("sft", "."):
+        for a, b in zip(log(tmp_path / "run" / name), log(tmp_path / "two" / name), strict=True):
+            assert b == pytest.approx(a, rel=1e-4, abs=1e-4)
+
+
+def test_a_run_goes_on_after_sigterm_bit_for_bit(config: Config, tmp_path: Path) -> None:
+    every = dict.fromkeys(("save_every", "eval_every", "show_every"), 1000)
+    long = alone(config, tmp_path, steps=24, output=str(tmp_path / "cut"), **every)
     command = [sys.executable, "train.py", "emprl", *flags(long)]
     # As many threads as here: how a sum is cut among them changes its last bits.
     threads = {"OMP_NUM_THREADS": str(torch.get_num_threads())}
@@ -203,6 +234,11 @@ def test_of_a_folder_the_train_file_alone_is_read(tmp_path: Path) -> None:
     assert not {row.seeker_id for row in parts["train"]} & {row.seeker_id for row in parts["dev"]}
     assert {len(row.history) for row in rows} == {0, 2}
     assert len(conversations(str(tmp_path), max_rows=5)["train"]) == 5
+    # So it is beside other sources: what is for testing stays unseen.
+    both = conversations(f"{tmp_path}, sample")
+    alone = conversations("sample")
+    for name in ("train", "dev"):
+        assert both[name] == parts[name] + alone[name]
 
 
 @pytest.mark.parametrize(
@@ -212,11 +248,27 @@ def test_of_a_folder_the_train_file_alone_is_read(tmp_path: Path) -> None:
         ({"stage": "ppo", "from_policy": "nobody"}, "no trained policy 'nobody'"),
         ({"stage": "ppo", "from_policy": "partner"}, "partner is no generator"),
         ({"adapter": "magic"}, "there is no adapter 'magic'"),
+        ({"adapter": "none"}, "nothing to train"),
+        ({"steps": 0}, "^steps must be 1 or more, not 0"),
+        ({"sft_steps": 0}, "sft_steps must be 1 or more"),
+        ({"sft_micro_batch_size": 0}, "sft_micro_batch_size must be 1 or more"),
+        ({"max_rows": -1}, "max_rows must be 0 or more"),
+        ({"learning_rate": -1.0}, "learning_rate must be 0 or more"),
+        ({"kl_weight": -0.1, "kl_target": 6.0}, "kl_weight must be 0 or more"),
+        ({"max_grad_norm": 0.0}, "max_grad_norm must be above 0"),
+        ({"top_p": 2.0}, r"top_p in \(0, 1\]"),
+        ({"keep_best": True, "dev_rows": 0}, "keep_best compares dev rewards"),
+        ({"minibatch_size": 5}, "does not fit into a batch of 4"),
+        ({"rewards": "{kindness: 1}"}, "there is no reward 'kindness'"),
+        ({"targets": "."}, "is a folder"),
     ],
 )
-def test_mistakes_are_named(config: Config, changes: dict[str, Any], message: str) -> None:
+def test_mistakes_are_named_before_anything_is_trained(
+    config: Config, changes: dict[str, Any], message: str
+) -> None:
     with pytest.raises(UserError, match=message):
         run(changed(config, **changes))
+    assert not Path(config.output).exists()
 
 
 @pytest.mark.parametrize("name", ["emprl", "emprl-sft"])

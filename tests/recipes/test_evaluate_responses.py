@@ -142,6 +142,9 @@ def test_rows_can_be_drawn(run: Callable[..., None], tmp_path: Path) -> None:
         (["--systems", "human,nobody"], "no policy 'nobody'"),
         (["--systems", "gone.jsonl"], "no such file of outputs"),
         (["--systems", "human", "--split", "half"], "split is train, dev, test or all"),
+        (["--systems", "human,model:./nowhere"], "model folder './nowhere' does not exist"),
+        (["--systems", "human", "--temperature", "-1"], "temperature must be above 0"),
+        (["--systems", "human", "--limit", "-1"], "limit must be 0 or more"),
     ],
 )
 def test_mistakes_are_one_line(

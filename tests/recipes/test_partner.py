@@ -272,7 +272,7 @@ def test_two_processes_give_the_figures_of_one(config: Config, tmp_path: Path) -
     run(config)
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2"]
     rest = ["train.py", "partner", *flags(config, output=str(tmp_path / "two"))]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"}
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [*command, *rest], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240
     )
@@ -294,6 +294,9 @@ def test_two_processes_give_the_figures_of_one(config: Config, tmp_path: Path) -
         ({"warm_steps": 0}, "a new policy .* needs a warm start"),
         ({"estimator": "magic"}, "no estimator 'magic'"),
         ({"batch_size": 0}, "must be 1 or more"),
+        ({"save_every": 0}, "save_every must be 1 or more, not 0"),
+        ({"kl_weight": -1}, "kl_weight must be 0 or more"),
+        ({"top_p": 0}, "top_p above 0"),
         ({"report_to": "carrier-pigeon"}, "report_to carrier-pigeon"),
     ],
 )

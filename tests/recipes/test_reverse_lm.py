@@ -109,7 +109,7 @@ def test_two_processes_give_the_losses_of_one(config: Config, tmp_path: Path) ->
     run(config)
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2"]
     rest = ["train.py", "reverse_lm", *flags(config, output=str(tmp_path / "two"))]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"}
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [*command, *rest], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240
     )

@@ -1,11 +1,12 @@
 """Target levels are labelled once, by whoever judges, and survive being killed."""
 
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from recipes.targets import fingerprint, key, label, read, with_targets
+from recipes.targets import balanced, fingerprint, key, label, read, with_targets
 from rewards.identifiers import named
 from rewards.identifiers.assessment import Assessment
 from rewriting import MECHANISMS, Exchange, UserError
@@ -58,6 +59,34 @@ def test_levels_of_the_data_stay(identifier: Counting, tmp_path: Path) -> None:
     assert identifier.asked == []
 
 
+def test_of_a_row_with_some_levels_the_others_are_labelled(
+    identifier: Counting, tmp_path: Path
+) -> None:
+    given = Exchange("I failed.", "So sorry.", labels={MECHANISMS[1]: Label(0, ("So",))})
+    (found,) = with_targets([given], "words", tmp_path / "targets.jsonl")
+    assert levels(found) == [2, 0, 2]
+    assert found.labels[MECHANISMS[1]].rationales == ("So",)
+
+
+def test_runs_that_share_a_file_take_turns(identifier: Counting, tmp_path: Path) -> None:
+    from rewriting.runtime.folders import locked
+
+    file, order = tmp_path / "targets.jsonl", []
+
+    def second() -> None:
+        label([SORRY], "words", file)
+        order.append("second")
+
+    thread = threading.Thread(target=second)
+    with locked(file, on_wait=lambda: None):
+        thread.start()
+        thread.join(0.2)
+        order.append("first")
+    thread.join()
+    assert order == ["first", "second"]
+    assert len(read(file)) == 1
+
+
 def test_a_line_that_was_cut_off_is_written_again(identifier: Counting, tmp_path: Path) -> None:
     file = tmp_path / "targets.jsonl"
     label([SORRY, STUDY], "words", file)
@@ -84,3 +113,20 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path, line: str) -> None:
     file.write_text(line + "\n")
     with pytest.raises(UserError, match="line 1: no target levels"):
         read(file)
+    with pytest.raises(UserError, match="is a folder"):
+        read(tmp_path)
+
+
+def test_rare_levels_are_drawn_more_often_and_nothing_twice() -> None:
+    none, strong = (dict.fromkeys(MECHANISMS, Label(level)) for level in (0, 2))
+    rows = [
+        Exchange(f"post {number}", "Study.", labels=none if number % 10 else strong)
+        for number in range(1000)
+    ]
+    drawn = balanced(rows, 200, seed=0)
+    assert len({one.seeker_post for one in drawn}) == 200
+    assert drawn == sorted(drawn, key=rows.index)
+    # 100 of 1,000 weigh 3 × 3 × 3 = 27: 27 of the first 36 parts, and nearly all in the end
+    assert sum(levels(one)[0] == 2 for one in drawn) > 85
+    assert balanced(rows, 200, seed=0) == drawn != balanced(rows, 200, seed=1)
+    assert balanced(rows, 2000, seed=0) == rows

@@ -1,0 +1,160 @@
+"""The second stage of `train.py emprl`: PPO on the levels of empathy of the human responses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recipes.cards import command, write_card
+from rewriting.exchange import Exchange
+
+if TYPE_CHECKING:
+    from policies.generator import Generator
+    from recipes.emprl import Config
+    from rewards.reward_sum import RewardSum
+    from rewriting.data import Split
+
+
+def check_sizes(config: Config, accelerator: Any) -> None:
+    """What `policies.ppo.train` would refuse, said at once."""
+    from policies.ppo import check
+
+    check(
+        accelerator,
+        config.batch_size,
+        config.minibatch_size,
+        num_dev=config.dev_rows if config.keep_best else None,
+        steps=config.steps,
+        micro_batch_size=config.micro_batch_size,
+        inner_epochs=config.inner_epochs,
+        eval_every=config.eval_every,
+        save_every=config.save_every,
+        show_every=config.show_every,
+    )
+
+
+def build_reward(config: Config) -> RewardSum:
+    from rewards.named import Models, build_rewards
+
+    return build_rewards(config.rewards, Models(identifier=config.identifier))
+
+
+def reinforce(
+    config: Config,
+    generator: Generator,
+    reward: RewardSum,
+    splits: dict[Split, list[Exchange]],
+    accelerator: Any,
+) -> dict[str, Any]:
+    """PPO against the generator as it is now; the policy goes to OUTPUT/policy."""
+    from policies.ppo import train
+    from recipes.emprl import plain
+    from recipes.emprl_sft import save
+    from recipes.sources import drawn
+    from recipes.targets import balanced, with_targets
+
+    output = Path(config.output)
+    # No more than the steps will use: labelling costs as much as rewarding does.
+    used = config.steps * config.batch_size
+    rows = drawn(splits["train"], used * config.balance, config.seed)
+    dev = drawn(splits["dev"], config.dev_rows, config.seed) if config.dev_rows else []
+    file = Path(config.targets).expanduser() if config.targets else output / "targets.jsonl"
+    labelled = with_targets([*rows, *dev], config.identifier, file, accelerator)
+    chosen = labelled[: len(rows)]
+    if config.balance > 1:
+        chosen = balanced(chosen, used, config.seed)
+    generator.freeze_reference()
+    result = train(
+        generator,
+        reward,
+        chosen,
+        output=output,
+        accelerator=accelerator,
+        steps=config.steps,
+        batch_size=config.batch_size,
+        minibatch_size=config.minibatch_size,
+        micro_batch_size=config.micro_batch_size,
+        inner_epochs=config.inner_epochs,
+        clip=config.clip,
+        value_clip=config.value_clip or None,
+        value_weight=config.value_weight,
+        gamma=config.gamma,
+        lam=config.lam,
+        kl=kl_penalty(config),
+        target_kl=config.target_kl or None,
+        end_penalty=config.end_penalty,
+        whiten_advantages=config.whiten_advantages,
+        learning_rate=config.learning_rate,
+        rate_factors={"value_head": config.value_rate_factor},
+        max_grad_norm=config.max_grad_norm,
+        dev_exchanges=labelled[len(rows) :],
+        eval_every=config.eval_every,
+        keep_best=config.keep_best,
+        save_every=config.save_every,
+        show_every=config.show_every,
+        seed=config.seed,
+        settings=plain(config),
+        title="emprl",
+    )
+    kept = [row for row in result.rows if row["step"] == result.step][-1]
+    figures = {"step": result.step, "rows": len(chosen), "first": result.rows[0], "last": kept}
+    if accelerator.is_main_process:
+        save(config, generator, output / "policy")
+        write_card(output / "policy", config, figures, card(config, generator, figures))
+    return figures
+
+
+def kl_penalty(config: Config) -> Any:
+    """The price of leaving the first stage, or None."""
+    from rewards.kl import AdaptiveController, FixedController, KLPenalty
+
+    if not config.kl_weight:
+        return None
+    if config.kl_target:
+        return KLPenalty(AdaptiveController(config.kl_weight, target=config.kl_target))
+    return KLPenalty(FixedController(config.kl_weight))
+
+
+def card(config: Config, generator: Generator, figures: dict[str, Any]) -> str:
+    from recipes.emprl_sft import describe
+
+    first, last = figures["first"], figures["last"]
+    names = [name for name in first if name.startswith("dev/") and name in last]
+    rows = [f"| {n.removeprefix('dev/')} | {first[n]:.3f} | {last[n]:.3f} |" for n in names]
+    head = ["| on dev | before | after |", "|---|---:|---:|"] if rows else []
+    return CARD.format(
+        model=generator.model_name,
+        adapter=describe(generator.settings),
+        data=config.data,
+        rows=figures["rows"],
+        rewards=config.rewards,
+        start=config.from_policy if config.stage == "ppo" else "its own first stage",
+        steps=config.steps,
+        batch=config.batch_size,
+        kl=config.kl_weight,
+        command=command("emprl", config),
+        temperature=config.temperature,
+        top_p=config.top_p,
+        results="\n".join([*head, *rows]),
+    )
+
+
+CARD = """# emprl: a generator trained towards the empathy of human responses
+
+EmpRL (arXiv 2408.02976) on `{model}`: {adapter}, trained on human responses and then by PPO on the
+probability that a response has the human one's levels of the three mechanisms of empathy.
+
+- Data: {rows} exchanges drawn from the train part of {data}. Start: {start}.
+- PPO: {steps} steps of {batch} responses; {kl} per nat of KL to the start.
+- Rewards: `{rewards}`
+- Command: `{command}`
+- In use it samples at temperature {temperature} with top-p {top_p}.
+
+## Results
+{results}
+
+## Limits
+The identifier that rewards it was trained on Reddit and reads mostly the surface of a reply: a
+response with the right levels may still miss the point. A small model; it makes things up. What it
+writes has to be read by a person before anybody in distress sees it. Not clinically validated.
+"""
