@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from rewriting.insights.findings import Finding, Series
 
 EPILOG = (
-    "Example:  rewriting insights --input scores.jsonl --output insights.html --user author "
-    "--time created_at --group forum --outcome thanked --json insights.json"
+    "Example:  rewriting score --input replies.csv --output scores.jsonl --alignment shipped  ·  "
+    "rewriting insights --input scores.jsonl --output insights.html --user author "
+    "--time created_at --group forum --outcome thanked --appraisals appraisals"
 )
 
 
@@ -35,7 +36,11 @@ def insights(
         typer.Option(help="Column with a number, or true and false; may be repeated."),
     ] = None,
     appraisals: Annotated[
-        str, typer.Option(help="Column with mappings of appraisal → whether the reply meets it.")
+        str,
+        typer.Option(
+            help="Column with mappings of appraisal → how far the reply meets it, as "
+            "`rewriting score --alignment shipped` writes."
+        ),
     ] = "",
     json: Annotated[Path | None, typer.Option(help="Write the findings to this file too.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
@@ -51,6 +56,10 @@ def insights(
     from rewriting.runtime.files import write_json
     from rewriting.runtime.progress import progress_bar
 
+    if output.suffix != ".html":
+        raise UserError(f"{output}: the page is a .html file.")
+    if json is not None and json.resolve() in (input.resolve(), output.resolve()):
+        raise UserError(f"{json} is already the input or the page: name another file for --json.")
     for path in filter(None, (output, json)):
         if path.exists() and not overwrite:
             raise UserError(f"{path} exists. Pass --overwrite to replace it.")
@@ -73,11 +82,15 @@ def insights(
     if json is not None:
         write_json(json, as_json(columns, found, shown))
     show(found)
+    if not wanted.names:
+        print("nothing was asked: name columns with --user, --time, --group, --outcome")
     print(f"{len(columns.levels_NK):,} replies; the page is {output}")
 
 
 def facts_of(columns: Columns, path: Path) -> dict[str, str]:
     import numpy as np
+
+    from rewriting.insights.findings import common
 
     total_N = columns.levels_NK.sum(axis=1)
     facts = {"file": path.name, "replies": f"{len(total_N):,}"}
@@ -89,6 +102,8 @@ def facts_of(columns: Columns, path: Path) -> dict[str, str]:
         ends = (np.nanmin(columns.day_N), np.nanmax(columns.day_N))
         dates = [datetime.fromtimestamp(float(day) * 86_400, UTC).date() for day in ends]
         facts["time"] = f"{dates[0]} to {dates[1]}"
+    for name, column in columns.groups.items():
+        facts[f"groups of {name}"] = f"{len(common(column))} of {len(column.names)} compared"
     return facts | {"mean empathy": f"{total_N.mean():.2f} of 6"}
 
 

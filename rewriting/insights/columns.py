@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from rewriting.data.rows import Row, raise_bad_row, read_rows
+from rewriting.data.formats import RowError, parse_level
+from rewriting.data.rows import Row, read_rows, stop_at_bad_row
 from rewriting.errors import UserError
-from rewriting.exchange import LEVELS, MECHANISMS
+from rewriting.exchange import MECHANISMS
 from rewriting.insights.regression import Codes, Floats
 
 DAY = 86_400.0
+SECONDS = (1e8, 1e11)  # what a plain number of seconds since 1970 lies between: 1973 to 5138
+JSON_ENDINGS = (".json", ".jsonl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,11 @@ class Wanted:
     groups: Sequence[str] = ()
     outcomes: Sequence[str] = ()
     appraisals: str = ""
+
+    @property
+    def names(self) -> list[str]:
+        named = (self.user, self.time, self.appraisals, *self.groups, *self.outcomes)
+        return [name for name in named if name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +83,7 @@ class _Categories:
         self.codes: list[int] = []
 
     def add(self, value: Any) -> None:
-        if value is None or value == "":
+        if _is_missing(value):
             self.codes.append(-1)
         else:
             self.codes.append(self.numbers.setdefault(str(value), len(self.numbers)))
@@ -85,7 +93,10 @@ class _Categories:
 
 
 def read_columns(path: Path, wanted: Wanted) -> Columns:
-    """Read the file once. A column that is named and not there is an error that lists them all."""
+    """Read the file once. A column that is named and not there is an error that lists them all.
+
+    A row of JSON may lack a column that others have: its value is missing then.
+    """
     levels: list[tuple[int, ...]] = []
     users, labels = _Categories(), _Categories()
     days: list[float] = []
@@ -93,9 +104,13 @@ def read_columns(path: Path, wanted: Wanted) -> Columns:
     outcomes: dict[str, list[float]] = {name: [] for name in wanted.outcomes}
     met: list[float] = []
     rows: list[int] = []
-    for row in read_rows(path, raise_bad_row):
+    seen: dict[str, None] = {}
+    for row in read_rows(path, stop_at_bad_row):
+        seen |= dict.fromkeys(row.cells)
         if not levels:
-            _check_columns(row, wanted)
+            _check_scored(row)
+            if path.suffix.lower() not in JSON_ENDINGS:
+                _check_columns(path, wanted, seen)
         levels.append(tuple(_level(row, name) for name in MECHANISMS))
         cells = row.cells
         users.add(cells.get(wanted.user))
@@ -108,6 +123,9 @@ def read_columns(path: Path, wanted: Wanted) -> Columns:
             labels.add(label)
             met.append(value)
             rows.append(len(levels) - 1)
+    if not levels:
+        raise UserError(f"{path} holds no row.")
+    _check_columns(path, wanted, seen)
     return Columns(
         np.array(levels, dtype=np.int64),
         users.column() if wanted.user else None,
@@ -120,56 +138,61 @@ def read_columns(path: Path, wanted: Wanted) -> Columns:
     )
 
 
-def _check_columns(row: Row, wanted: Wanted) -> None:
+def _check_scored(row: Row) -> None:
     missing = [name for name in MECHANISMS if name not in row.cells]
     if missing:
         raise UserError(
             f"{row.file} has no column {missing[0]}: score it first, with `rewriting score`."
         )
-    named = [wanted.user, wanted.time, wanted.appraisals, *wanted.groups, *wanted.outcomes]
-    for name in filter(None, named):
-        if name not in row.cells:
-            known = ", ".join(row.cells)
-            raise UserError(f"{row.file} has no column {name!r}. It has: {known}.")
+
+
+def _check_columns(path: Path, wanted: Wanted, seen: Mapping[str, None]) -> None:
+    for name in wanted.names:
+        if name not in seen:
+            raise UserError(f"{path} has no column {name!r}. It has: {', '.join(seen)}.")
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value == "" or value != value  # what is not itself is NaN
 
 
 def _level(row: Row, name: str) -> int:
-    value = row.cells.get(name)
     try:
-        level = int(str(value))
-    except ValueError:
-        level = -1
-    if level not in LEVELS:
-        raise UserError(f"{row.file}, line {row.line}: {name} is {value!r}; levels are 0, 1, 2.")
-    return level
+        return parse_level(row.cells.get(name), name)
+    except RowError as error:
+        raise UserError(f"{row.file}, line {row.line}: {error}.") from error
 
 
 def _number(row: Row, name: str) -> float:
     value = row.cells.get(name)
-    if value is None or value == "":
+    if _is_missing(value):
         return np.nan
     if isinstance(value, str) and value.lower() in ("true", "false", "yes", "no"):
         return float(value.lower() in ("true", "yes"))
-    try:
-        return float(value)
-    except (TypeError, ValueError) as error:
+    number = _plain_number(value)
+    if number is None or np.isinf(number):
         raise UserError(
             f"{row.file}, line {row.line}: outcome {name} is {value!r}; a number, or true or false."
-        ) from error
+        )
+    return number
 
 
 def _day(row: Row, name: str) -> float:
-    """Days since 1970 from ISO text, seconds, milliseconds, or what Parquet gives."""
+    """Days since 1970 from ISO text, seconds, milliseconds, or what Parquet gives.
+
+    A number that would be before 1973 is no such thing: a year, or a date such as 20240531.
+    """
     value = row.cells.get(name)
-    if value is None or value == "":
+    if _is_missing(value):
         return np.nan
+    number = _plain_number(value)
+    if number is not None and np.isnan(number):
+        return np.nan
+    for unit in (1.0, 1000.0):
+        if number is not None and SECONDS[0] <= number / unit < SECONDS[1]:
+            return number / unit / DAY
     try:
-        if isinstance(value, datetime):
-            return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() / DAY
-        number = _plain_number(value)
-        if number is not None:
-            return number / (1000 * DAY if number > 1e11 else DAY)
-        moment = datetime.fromisoformat(str(value))
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() / DAY
     except (ValueError, OverflowError) as error:
         raise UserError(
@@ -181,12 +204,12 @@ def _day(row: Row, name: str) -> float:
 def _plain_number(value: Any) -> float | None:
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 
 def _appraisals(row: Row, name: str) -> list[tuple[str, float]]:
-    """Label → whether the reply meets it, of one row."""
+    """Label → how far the reply meets it, of one row."""
     value = row.cells.get(name) if name else None
     if not value:
         return []
@@ -199,14 +222,14 @@ def _appraisals(row: Row, name: str) -> list[tuple[str, float]]:
             raise _bad_appraisals(row, name, value) from error
     if not isinstance(value, Mapping):
         raise _bad_appraisals(row, name, value)
-    try:
-        return [(str(label), float(met)) for label, met in value.items() if met is not None]
-    except (TypeError, ValueError) as error:
-        raise _bad_appraisals(row, name, value) from error
+    met = {str(label): _plain_number(one) for label, one in value.items() if one is not None}
+    if not all(share is not None and 0 <= share <= 1 for share in met.values()):
+        raise _bad_appraisals(row, name, value)
+    return [(label, share) for label, share in met.items() if share is not None]
 
 
 def _bad_appraisals(row: Row, name: str, value: Any) -> UserError:
     return UserError(
         f"{row.file}, line {row.line}: {name} is {value!r}; "
-        'a mapping such as {"Pleasantness": true, "Advice": false}.'
+        'a mapping such as {"Pleasantness": true, "Advice": 0.5}, 0 to 1 each.'
     )

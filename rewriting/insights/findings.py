@@ -21,6 +21,8 @@ MONTH = 30.0
 SMALLEST_GROUP = 30
 MOST_GROUPS = 12
 MOST_PERIODS = 24
+LIMITS = {"empathy": (0.0, 6.0), "met": (0.0, 1.0), **dict.fromkeys(MECHANISMS, (0.0, 2.0))}
+"""What a measure can be at all: no interval of a mean is drawn beyond it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +42,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A mean with its interval, for a plot."""
+    """A mean with its interval, for a plot; no interval where too few people are behind it."""
 
     label: str
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     rows: int
 
 
@@ -114,21 +116,26 @@ def common(column: Column) -> list[int]:
     return [int(code) for code in order if counts[code] >= SMALLEST_GROUP]
 
 
+def contrasts(column: Column) -> Iterator[tuple[str, Floats]]:
+    """Each group against all others of its column, and who is in it, 1 or 0; of two groups, one
+    against the other."""
+    codes = common(column)
+    two = len(column.names) == 2
+    for code in sorted(codes)[:1] if two else codes:
+        others = column.names[1 - code] if two else "others"
+        member_N = (column.codes_N == code).astype(np.float64)
+        yield f"{column.names[code]} against {others}", member_N
+
+
 def _groups(columns: Columns) -> Iterator[Finding]:
-    """Each group against all others of its column; of two groups, one against the other."""
     cluster_N, by_name = columns.cluster_N, measures(columns)
     for column_name, column in columns.groups.items():
         known_N = column.codes_N >= 0
-        codes = common(column)
-        only = len(column.names) == 2
-        for code in codes[:1] if only else codes:
-            others = column.names[1 - code] if only else "others"
-            member_N = (column.codes_N[known_N] == code).astype(np.float64)
+        for words, member_N in contrasts(column):
             for name, y_N in by_name.items():
-                found = slope(y_N[known_N], member_N, cluster_N[known_N])
+                found = slope(y_N[known_N], member_N[known_N], cluster_N[known_N])
                 if found:
-                    question = f"{column_name}: {column.names[code]} against {others}"
-                    yield Finding(question, name, "points", found)
+                    yield Finding(f"{column_name}: {words}", name, "points", found)
 
 
 def _outcomes(columns: Columns) -> Iterator[Finding]:
@@ -148,21 +155,22 @@ def _appraisals(columns: Columns) -> Iterator[Finding]:
     if columns.appraisals is None or not len(columns.met_M):
         return
     labels, cluster_M = columns.appraisals, columns.cluster_N[columns.row_M]
-    for code in common(labels):
-        found = slope(columns.met_M, (labels.codes_N == code).astype(np.float64), cluster_M)
+    for words, member_M in contrasts(labels):
+        found = slope(columns.met_M, member_M, cluster_M)
         if found:
-            question = f"appraisal {labels.names[code]} against others"
-            yield Finding(question, "met", "share met", found)
+            yield Finding(f"appraisal {words}", "met", "share met", found)
     for name, column in columns.groups.items():
-        codes_M = column.codes_N[columns.row_M]
-        known_M = codes_M >= 0
-        codes = common(Column(codes_M, column.names))
-        for code in codes[:1] if len(column.names) == 2 else codes:
-            member_M = (codes_M[known_M] == code).astype(np.float64)
-            found = slope(columns.met_M[known_M], member_M, cluster_M[known_M])
+        who = who_answers(columns, column)
+        known_M = who.codes_N >= 0
+        for words, member_M in contrasts(who):
+            found = slope(columns.met_M[known_M], member_M[known_M], cluster_M[known_M])
             if found:
-                question = f"appraisals met, {name}: {column.names[code]} against others"
-                yield Finding(question, "met", "share met", found)
+                yield Finding(f"appraisals met, {name}: {words}", "met", "share met", found)
+
+
+def who_answers(columns: Columns, column: Column) -> Column:
+    """The group of each appraisal: that of the reply to it."""
+    return Column(column.codes_N[columns.row_M], column.names)
 
 
 def series(columns: Columns) -> dict[str, Series]:
@@ -171,16 +179,20 @@ def series(columns: Columns) -> dict[str, Series]:
     found: dict[str, Series] = {}
     if columns.day_N is not None and (~np.isnan(columns.day_N)).any():
         codes_N, labels = periods(columns.day_N)
-        found["over time"] = {n: points(y, codes_N, labels, cluster_N) for n, y in by_name.items()}
+        found["over time"] = {
+            n: points(y, codes_N, labels, cluster_N, LIMITS[n]) for n, y in by_name.items()
+        }
     if columns.users is not None:
         codes_N = np.floor(np.log2(experience(columns))).astype(np.int64)
         codes_N[columns.users.codes_N < 0] = -1
         labels = [f"reply {2**k}" if k == 0 else f"{2**k}–{2 ** (k + 1) - 1}" for k in range(40)]
-        shown = {n: points(y, codes_N, labels, cluster_N) for n, y in by_name.items()}
+        shown = {n: points(y, codes_N, labels, cluster_N, LIMITS[n]) for n, y in by_name.items()}
         found["with experience"] = shown
     for name, column in columns.groups.items():
-        codes_N = np.where(np.isin(column.codes_N, common(column)), column.codes_N, -1)
-        shown = {n: points(y, codes_N, column.names, cluster_N) for n, y in by_name.items()}
+        codes_N = common_codes(column)
+        shown = {
+            n: points(y, codes_N, column.names, cluster_N, LIMITS[n]) for n, y in by_name.items()
+        }
         found[f"by {name}"] = shown
     total_N = columns.levels_NK.sum(axis=1)
     for name, value_N in columns.outcomes.items():
@@ -194,17 +206,36 @@ def series(columns: Columns) -> dict[str, Series]:
         label = columns.appraisals
         cluster_M = cluster_N[columns.row_M]
         found["appraisals met"] = {
-            "met": points(columns.met_M, label.codes_N, label.names, cluster_M)
+            "met": points(columns.met_M, label.codes_N, label.names, cluster_M, LIMITS["met"])
         }
+        for name, column in columns.groups.items():
+            codes_M = common_codes(who_answers(columns, column))
+            found[f"appraisals met by {name}"] = {
+                "met": points(columns.met_M, codes_M, column.names, cluster_M, LIMITS["met"])
+            }
     return found
 
 
-def points(y_N: Floats, codes_N: Codes, labels: Sequence[str], cluster_N: Codes) -> list[Point]:
+def common_codes(column: Column) -> Codes:
+    """The codes of the categories that are large enough to speak of; −1 for the others."""
+    return np.where(np.isin(column.codes_N, common(column)), column.codes_N, -1)
+
+
+def points(
+    y_N: Floats,
+    codes_N: Codes,
+    labels: Sequence[str],
+    cluster_N: Codes,
+    limits: tuple[float, float] = (-np.inf, np.inf),
+) -> list[Point]:
     """The mean of y for every category that has a row, in the order of their numbers."""
     made = []
     for code in np.unique(codes_N[codes_N >= 0]):
         rows_N = codes_N == code
-        made.append(Point(labels[code], *mean(y_N[rows_N], cluster_N[rows_N]), int(rows_N.sum())))
+        centre, low, high = mean(y_N[rows_N], cluster_N[rows_N])
+        low = None if low is None else max(low, limits[0])
+        high = None if high is None else min(high, limits[1])
+        made.append(Point(labels[code], centre, low, high, int(rows_N.sum())))
     return made
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rewriting.insights.findings import Finding, Series
+from rewriting.insights.findings import Finding, Point, Series
 from rewriting.report.charts import Dot, dot_plot, share_plot
 from rewriting.report.template import filled
 
@@ -47,6 +47,10 @@ def row(one: Finding) -> dict[str, str]:
     }
 
 
+def interval(point: Point) -> tuple[float, float] | None:
+    return None if point.low is None or point.high is None else (point.low, point.high)
+
+
 def plots(question: str, shown: Series) -> list[tuple[str, object]]:
     """A dot plot for every measure of a question."""
     return [
@@ -54,7 +58,7 @@ def plots(question: str, shown: Series) -> list[tuple[str, object]]:
             words(measure),
             dot_plot(
                 [
-                    Dot(point.label, point.value, (point.low, point.high), f"{point.value:.2f}")
+                    Dot(point.label, point.value, interval(point), f"{point.value:.2f}")
                     for point in points
                 ],
                 f"{words(measure)} {question}",

@@ -10,7 +10,7 @@ import pytest
 from recipes.cli import main
 from rewriting.errors import UserError
 from rewriting.insights.columns import Wanted, read_columns
-from rewriting.insights.findings import experience, findings, periods
+from rewriting.insights.findings import experience, findings, periods, series
 from tests.rewriting.insights.planted import PLANTED, command, write_planted
 
 ECHOES = {
@@ -91,6 +91,63 @@ def test_experience_counts_a_persons_replies_by_time(tmp_path: Path) -> None:
     assert experience(columns).tolist() == [3, 1, 2, 1]
 
 
+def test_times_that_are_numbers_are_not_years(tmp_path: Path) -> None:
+    rows = [scored(when=when) for when in ("20240531", 20240531, "2024-05-31", "", None, "nan")]
+    columns = read_columns(write_rows(tmp_path / "s.jsonl", rows), Wanted(time="when"))
+    assert columns.day_N is not None
+    assert columns.day_N[:3].tolist() == [19874.0] * 3
+    assert np.isnan(columns.day_N[3:]).all()
+
+
+def test_levels_and_columns_that_came_through_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "s.csv"
+    path.write_text(
+        "emotional_reactions,interpretations,explorations,met\n"
+        '1.0,0.0,2,"{""Advice"": 0.5, ""Trope"": null}"\n1,0,0,\n'
+    )
+    columns = read_columns(path, Wanted(appraisals="met"))
+    assert columns.levels_NK.tolist() == [[1, 0, 2], [1, 0, 0]]
+    assert columns.met_M.tolist() == [0.5]
+
+
+def test_a_row_of_json_may_lack_a_column(tmp_path: Path) -> None:
+    rows = [scored(), scored(forum="day", likes=2), scored(forum="night")]
+    wanted = Wanted(groups=["forum"], outcomes=["likes"])
+    columns = read_columns(write_rows(tmp_path / "s.jsonl", rows), wanted)
+    assert columns.groups["forum"].codes_N.tolist() == [-1, 0, 1]
+    assert columns.outcomes["likes"][1] == 2
+
+
+def test_who_answers_is_compared_and_drawn(tmp_path: Path) -> None:
+    rows = [
+        scored(forum=forum, met={"Certainty": share, "Advice": 0})
+        for place in range(40)
+        for forum, share in (("day", place % 2), ("night", 1))
+    ]
+    rows.append(scored(forum="night", met={}))  # the larger group of replies, not of appraisals
+    wanted = Wanted(groups=["forum"], appraisals="met")
+    columns = read_columns(write_rows(tmp_path / "s.jsonl", rows), wanted)
+    asked = findings(columns)
+    assert {one.question for one in asked if one.measure == "empathy"} == {
+        "forum: day against night"
+    }
+    found = {one.question: one.slope.estimate for one in asked if one.measure == "met"}
+    assert found == {
+        "appraisal Certainty against Advice": pytest.approx(0.75),
+        "appraisals met, forum: day against night": pytest.approx(-0.25),
+    }
+    shown = series(columns)["appraisals met by forum"]["met"]
+    assert [(point.label, point.value) for point in shown] == [("day", 0.25), ("night", 0.5)]
+
+
+def test_no_interval_goes_beyond_what_can_be(tmp_path: Path) -> None:
+    rows = [scored(forum="day", who=f"p{n % 2}", explorations=2 * (n % 2)) for n in range(40)]
+    wanted = Wanted(user="who", groups=["forum"])
+    columns = read_columns(write_rows(tmp_path / "s.jsonl", rows), wanted)
+    (point,) = series(columns)["by forum"]["explorations"]
+    assert (point.low, point.value, point.high) == (0.0, 1.0, 2.0)
+
+
 def test_periods_grow_with_the_span() -> None:
     codes, labels = periods(np.array([0.0, 31, 31.5, np.nan]))
     assert (codes.tolist(), labels) == ([0, 1, 1, -1], ["1970-01", "1970-02"])
@@ -108,8 +165,12 @@ def test_a_file_without_named_columns_asks_nothing(tmp_path: Path) -> None:
     [
         ({"emotional_reactions": 1}, Wanted(), r"no column interpretations: score it first"),
         (scored(), Wanted(user="who"), r"no column 'who'\. It has: emotional_reactions"),
-        (scored(explorations=3), Wanted(), r"line 1: explorations is 3; levels are 0, 1, 2"),
+        (scored(explorations=3), Wanted(), r"line 1: explorations is 3; a level is 0, 1 or 2"),
         (scored(day="soon"), Wanted(time="day"), r"line 1: time day is 'soon'; write 2024-05-31"),
+        (scored(day=2024), Wanted(time="day"), r"line 1: time day is 2024; write 2024-05-31"),
+        (scored(day=float("inf")), Wanted(time="day"), r"line 1: time day is inf; write"),
+        (scored(ok=float("inf")), Wanted(outcomes=["ok"]), r"line 1: outcome ok is inf; a num"),
+        (scored(a={"Trope": 2}), Wanted(appraisals="a"), r"0 to 1 each"),
         (scored(ok="maybe"), Wanted(outcomes=["ok"]), r"line 1: outcome ok is 'maybe'; a number"),
         (scored(a=[1]), Wanted(appraisals="a"), r'line 1: a is \[1\]; a mapping such as \{"Ple'),
     ],
@@ -119,6 +180,35 @@ def test_bad_files_are_named(
 ) -> None:
     with pytest.raises(UserError, match=message):
         read_columns(write_rows(tmp_path / "s.jsonl", [row]), wanted)
+
+
+def test_a_table_without_rows_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "s.csv"
+    path.write_text("emotional_reactions,interpretations,explorations\n")
+    with pytest.raises(UserError, match="holds no row"):
+        read_columns(path, Wanted())
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--output", "s.jsonl"], "the page is a .html file"),
+        (["--output", "page.html", "--json", "s.jsonl"], "is already the input"),
+    ],
+)
+def test_the_input_is_never_overwritten(
+    flags: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = write_rows(tmp_path / "s.jsonl", [scored()]).read_text()
+    with pytest.raises(SystemExit):
+        main(["insights", "--input", "s.jsonl", *flags, "--overwrite"])
+    assert message in capsys.readouterr().err
+    assert (tmp_path / "s.jsonl").read_text() == before
 
 
 def test_nothing_is_overwritten_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

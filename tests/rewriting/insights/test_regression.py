@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
-from rewriting.insights.regression import holm, mean, slope
+from rewriting.insights.regression import effective_number, holm, mean, slope
 
 
 def test_a_slope_by_hand() -> None:
@@ -13,8 +14,10 @@ def test_a_slope_by_hand() -> None:
     assert found is not None
     assert found.estimate == pytest.approx(1.4)
     scores = np.array([-1.5, -0.5, 0.5, 1.5]) * np.array([0.1, -0.3, 0.3, -0.1])
-    error = np.sqrt(4 / 3 * 3 / 2 * (scores @ scores)) / 5
-    reach = 3.182446 * error  # t with 3 degrees of freedom
+    # The outer two carry most: weights 9 1 1 9, which are 20² / 164 in effect.
+    effective = 400 / 164
+    error = np.sqrt(effective / (effective - 1) * 3 / 2 * (scores @ scores)) / 5
+    reach = t.ppf(0.975, effective - 1) * error
     assert (found.low, found.high) == pytest.approx((1.4 - reach, 1.4 + reach), rel=1e-5)
 
 
@@ -27,12 +30,12 @@ def test_a_difference_of_two_groups_is_a_slope() -> None:
 
 def test_within_compares_a_person_with_himself() -> None:
     # Who stays longer starts higher, and nobody changes: across people a slope, within none.
-    y = np.array([1.0, 1, 3, 3, 3, 5, 5, 5, 5])
-    x = np.array([0.0, 1, 0, 1, 2, 0, 1, 2, 3])
-    person = np.array([0, 0, 1, 1, 1, 2, 2, 2, 2])
+    y = np.array([1.0, 1, 3, 3, 3, 5, 5, 5, 5, 5, 5, 5, 5])
+    x = np.array([0.0, 1, 0, 1, 2, 0, 1, 2, 3, 0, 1, 2, 3])
+    person = np.array([0, 0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3])
     across, within = slope(y, x, person), slope(y, x, person, within=True)
     assert across is not None
-    assert across.estimate > 0.5
+    assert across.estimate > 0.3
     assert within is not None
     assert within.estimate == pytest.approx(0)
 
@@ -70,6 +73,38 @@ def test_intervals_cover_and_chance_is_rarely_news_when_people_differ() -> None:
         news += nothing.p < 0.05
     assert 0.90 <= covered / 400 <= 0.98
     assert news / 400 <= 0.10  # 0.05 with more people; taking rows for people gives about 0.6
+
+
+def test_a_group_of_one_person_is_not_compared() -> None:
+    # That person's own mean fits them exactly, so an error summed over clusters would be nearly 0.
+    person = np.repeat(np.arange(60), 40)
+    y = np.random.default_rng(0).normal(size=60)[person]
+    y += np.random.default_rng(1).normal(size=len(y))
+    assert slope(y, (person == 7).astype(float), person) is None
+
+
+def test_a_group_of_few_people_is_rarely_news() -> None:
+    generator = np.random.default_rng(2)
+    person = np.repeat(np.arange(60), 10)
+    member = (person < 3).astype(float)
+    news = 0
+    for _ in range(400):
+        y = generator.normal(size=60)[person] + generator.normal(size=600)
+        found = slope(y, member, person)
+        assert found is not None
+        news += found.p < 0.05
+    assert news / 400 <= 0.08  # 0.21 with all people as degrees of freedom
+
+
+def test_the_effective_number_by_hand() -> None:
+    assert effective_number(np.array([2.0, 2, 2])) == pytest.approx(3)
+    assert effective_number(np.array([3.0, 1])) == pytest.approx(1.6)
+    assert effective_number(np.zeros(2)) == 0
+
+
+def test_a_mean_of_one_person_has_no_interval() -> None:
+    assert mean(np.array([1.0, 3]), np.array([5, 5])) == (2.0, None, None)
+    assert mean(np.array([1.0] * 9 + [3]), np.array([5] * 9 + [6]))[1:] == (None, None)
 
 
 def test_a_mean_of_clusters_by_hand() -> None:
