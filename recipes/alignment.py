@@ -5,7 +5,7 @@ A Siamese sentence encoder over the spans of both, with one aligned pair to elev
 Advice has a rule and a threshold of its own; thresholds are set on dev.
 
     accelerate launch train.py alignment --output runs/alignment
-    accelerate launch train.py alignment --data aloe.json --rank 8 --steps 200 --learning_rate 2e-4
+    accelerate launch train.py alignment --data aloe.json --rank 8 --steps 200 --output runs/aloe
 """
 
 from __future__ import annotations
@@ -218,6 +218,8 @@ def card(config: Config, figures: dict[str, Any]) -> str:
 def cell(figures: dict[str, Any], name: str) -> str:
     """A figure with its interval."""
     bounds = figures["intervals"][name]
+    if figures[name] is None:
+        return "–"
     text = f"{figures[name]:.1f}"
     return text if bounds is None else f"{text} ({bounds[0]:.0f}–{bounds[1]:.0f})"
 

@@ -5,8 +5,8 @@ encoder, frozen or with LoRA; `--method prompt` asks a language model to fill a 
 as it is (`--steps 0`), with examples in the prompt (`--shots`) or without.
 
     accelerate launch train.py appraisals --output runs/appraisals
-    accelerate launch train.py appraisals --method prompt --model flan-t5-small --rank 8
-    accelerate launch train.py appraisals --method prompt --model smollm2-135m --steps 0 --shots 1
+    accelerate launch train.py appraisals --method prompt --model flan-t5-small --output runs/prompt
+    accelerate launch train.py appraisals --method prompt --steps 0 --shots 1 --output runs/asked
 """
 
 from __future__ import annotations
@@ -88,6 +88,10 @@ def run(config: Config) -> dict[str, Any]:
 
     if config.method not in DEFAULT_MODELS:
         raise UserError(f"method is head or prompt, not {config.method!r}.")
+    if config.method == "head" and config.steps < 1:
+        raise UserError("a head knows nothing untrained: --steps 0 goes with --method prompt.")
+    if config.shots < 0:
+        raise UserError(f"shots is 0 or more, not {config.shots}.")
     config = replace(config, model=config.model or DEFAULT_MODELS[config.method])
     accelerator = Accelerator()
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rewards.identifiers.context_training import Material
 
 logger = logging.getLogger(__name__)
+FEWEST_POSTS = 20  # of each side
 TRAINING_CACHE = 1_000_000  # texts: every one of the data is embedded once
 
 
@@ -82,6 +83,7 @@ def run(config: Config) -> dict[str, Any]:
         replies += drawn(empathic, config.max_replies, derive_seed(config.seed, source))
     if len({exchange.seeker_post for exchange in replies}) < 2:
         raise UserError(f"{config.data} holds too few replies that are labelled as empathic.")
+    check_sizes(material)
     logger.info("%d empathic replies, %d posts", len(replies), len(material.replies))
     vectors = SentenceVectors(
         load_sentence_encoder(config.encoder),
@@ -99,6 +101,17 @@ def run(config: Config) -> dict[str, Any]:
     for text, auroc in figures["fit_auroc"].items():
         logger.info("AUROC of the fit of the %s, in place against moved: %.1f", text, auroc)
     return figures
+
+
+def check_sizes(material: Material) -> None:
+    """The rules of need are fitted on some posts and tried on others, five times over."""
+    from rewards.identifiers.context_training import Posts
+
+    needs = Posts.of(material).needs
+    sides = {"of support": sum(needs), "that call for no empathy": len(needs) - sum(needs)}
+    for side, count in sides.items():
+        if count < FEWEST_POSTS:
+            raise UserError(f"{count} different posts {side} are too few: {FEWEST_POSTS} at least.")
 
 
 def material_of(config: Config) -> Material:

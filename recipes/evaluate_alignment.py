@@ -68,13 +68,11 @@ def run(config: Config) -> dict[str, Any]:
         raise UserError(f"{config.data} holds no appraised exchange of the {config.split} part.")
     appraiser = load_appraiser(config.appraisals)
     figures = {
-        "appraisals": of_appraisals(
-            appraiser, [e for e in exchanges if e.split == "train"], chosen
-        ),
+        "appraisals": of_appraisals(appraiser, of_split("train"), chosen, seed=config.seed),
         "alignment": of_alignment(
             load_alignment(config.alignment),
             appraiser,
-            [e for e in exchanges if e.split == "dev"],
+            of_split("dev"),
             chosen,
             config,
         ),
@@ -86,7 +84,11 @@ def run(config: Config) -> dict[str, Any]:
 
 
 def of_appraisals(
-    appraiser: Any, train: list[AppraisedExchange], chosen: list[AppraisedExchange]
+    appraiser: Any,
+    train: list[AppraisedExchange],
+    chosen: list[AppraisedExchange],
+    *,
+    seed: int = 0,
 ) -> dict[str, Any]:
     """System → cut (parts, sentences) → figures; the baselines learn from the train part."""
     from rewards.identifiers.appraisal_evaluation import BASELINES, appraisal_figures, called_by
@@ -98,9 +100,10 @@ def of_appraisals(
     called = dict(zip(every, called_by(appraiser, every), strict=True))
     found: dict[str, Any] = {"model": {}}
     for cut, units in cuts.items():
-        found["model"][cut] = appraisal_figures(units, [called[unit] for unit in units])
+        found["model"][cut] = appraisal_figures(units, [called[u] for u in units], seed=seed)
         for name, call in BASELINES.items() if known else ():
-            found.setdefault(name, {})[cut] = appraisal_figures(units, call(known, units))
+            figures = appraisal_figures(units, call(known, units), seed=seed)
+            found.setdefault(name, {})[cut] = figures
     return found
 
 

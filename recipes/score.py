@@ -1,4 +1,7 @@
-"""`rewriting score`: how empathic are these replies? Streams any size, resumes, shares the work."""
+"""`rewriting score`: how empathic are these replies, and what of the posts do they meet?
+
+Streams any size, resumes, shares the work.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,14 +19,19 @@ import typer
 from rewriting.data.survey import Survey, bad_file, survey
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
+from rewriting.runtime.processes import join_processes
 
 if TYPE_CHECKING:
+    from rewards.appraisal_alignment import AlignmentReader
+    from rewards.identifiers.alignment_reading import Reading
     from rewards.identifiers.assessment import Assessment, Identifier
 
 CHUNK = 256  # rows between two writes
+SENTENCES_AT_ONCE = 64  # that the encoder behind appraisals reads
 EPILOG = (
     "Examples:  rewriting score --input replies.csv --output scores.jsonl  ·  "
     "rewriting score --input sample --output scores.parquet  ·  "
+    "rewriting score --input replies.csv --output scores.jsonl --alignment shipped  ·  "
     "torchrun --nproc_per_node 2 -m rewriting score --input replies.csv --output scores.jsonl"
 )
 
@@ -35,6 +44,20 @@ def score(
     model: Annotated[
         str, typer.Option(help="The identifier: epitome, or a folder that train.py has written.")
     ] = "epitome",
+    alignment: Annotated[
+        str,
+        typer.Option(
+            help="Also say which appraisals of the post the reply meets, by this model: shipped, "
+            "a folder of train.py alignment, or a sentence encoder."
+        ),
+    ] = "",
+    appraisals: Annotated[
+        str,
+        typer.Option(
+            help="The same, with this appraiser: shipped, a folder of train.py appraisals, or a "
+            "language model."
+        ),
+    ] = "",
     limit: Annotated[int | None, typer.Option(min=1, help="Take the first so many rows.")] = None,
     skip_bad_rows: Annotated[
         bool, typer.Option("--skip-bad-rows", help="Set bad rows aside in OUTPUT.bad.jsonl.")
@@ -57,12 +80,15 @@ def score(
         set_aside=bad_file(output) if process == 0 else None,
     )
     settings = {"input": input, "limit": limit, "model": model, "digest": rows.digest}
+    if alignment or appraisals:
+        settings |= {"alignment": alignment, "appraisals": appraisals}
     parts = [part_file(output, number, processes, settings) for number in range(processes)]
     if not parts[process].exists():  # else this process was done before another one stopped
         score_part(rows, parts[process], settings, process, processes)
     if processes > 1:
         from accelerate import PartialState
 
+        join_processes()
         PartialState().wait_for_everyone()
     if process == 0:
         join_parts(parts, output)
@@ -87,12 +113,24 @@ def score_part(
 
     with LineJob(part, settings, chunk=CHUNK) as job:
         identifier = load_identifier(settings["model"])
+        reader = load_reader(settings)
         chunks = chunks_of(rows.exchanges(), process, processes)
-        share = len(range(process * CHUNK, rows.num_rows, processes * CHUNK)) * CHUNK
+        starts = range(process * CHUNK, rows.num_rows, processes * CHUNK)
+        share = sum(min(CHUNK, rows.num_rows - start) for start in starts)
         with progress_bar("scoring", share, job.rows_done) as advance:
             for chunk in islice(chunks, job.rows_done // CHUNK, None):
-                job.write(scored_rows(chunk, identifier))
+                job.write(scored_rows(chunk, identifier, reader))
                 advance(len(chunk))
+
+
+def load_reader(settings: dict[str, Any]) -> AlignmentReader | None:
+    """What reads replies against posts; None unless it was asked for."""
+    if "alignment" not in settings:
+        return None
+    from rewards.appraisal_alignment import AlignmentReader
+
+    names = settings["appraisals"], settings["alignment"]
+    return AlignmentReader.load(*names, batch_size=SENTENCES_AT_ONCE)
 
 
 def chunks_of(
@@ -107,13 +145,15 @@ def chunks_of(
             yield chunk
 
 
-def scored_rows(exchanges: Sequence[Exchange], identifier: Identifier) -> Iterator[dict[str, Any]]:
-    assessments = identifier.assess(
-        [exchange.seeker_post for exchange in exchanges],
-        [exchange.response_post for exchange in exchanges],
-    )
-    for exchange, assessment in zip(exchanges, assessments, strict=True):
-        yield score_row(exchange, assessment)
+def scored_rows(
+    exchanges: Sequence[Exchange], identifier: Identifier, reader: AlignmentReader | None = None
+) -> Iterator[dict[str, Any]]:
+    seeker_posts = [exchange.seeker_post for exchange in exchanges]
+    response_posts = [exchange.response_post for exchange in exchanges]
+    assessments = identifier.assess(seeker_posts, response_posts)
+    readings = reader(seeker_posts, response_posts) if reader else [None] * len(exchanges)
+    for exchange, assessment, reading in zip(exchanges, assessments, readings, strict=True):
+        yield score_row(exchange, assessment) | (met_columns(reading) if reading else {})
 
 
 def score_row(exchange: Exchange, assessment: Assessment) -> dict[str, Any]:
@@ -132,44 +172,89 @@ def score_row(exchange: Exchange, assessment: Assessment) -> dict[str, Any]:
     }
 
 
+def met_columns(reading: Reading) -> dict[str, Any]:
+    """What `--alignment` adds to a line: appraisal by appraisal, and the reward's own sum."""
+    from rewards.appraisal_alignment import ADVICE_WEIGHT
+    from rewards.identifiers.alignment_reading import met_appraisals, met_share
+
+    share = met_share(reading, advice_weight=ADVICE_WEIGHT)
+    met = {label: round(value, 4) for label, value in met_appraisals(reading).items()}
+    return {"appraisals": met, "appraisal_alignment": round(share, 4)}
+
+
 def join_parts(parts: Sequence[Path], output: Path) -> None:
     """Put the parts' chunks back in order; the output appears when it is whole."""
     temporary = output.with_name(f".{output.name}.joining")
-    files = [part.open(encoding="utf-8") for part in parts]
-
-    def lines() -> Iterator[str]:
-        while chunk := list(islice(files[0], CHUNK)):
-            yield from chunk
-            for file in files[1:]:
-                yield from islice(file, CHUNK)
-
     if output.suffix == ".jsonl":
         with temporary.open("w", encoding="utf-8") as joined:
-            joined.writelines(lines())
+            joined.writelines(lines_of(parts))
     else:
-        write_parquet(map(json.loads, lines()), temporary)
-    for file in files:
-        file.close()
+        write_parquet(parts, temporary)
     temporary.replace(output)
     for part in parts:
         part.unlink()
 
 
-def write_parquet(rows: Iterator[dict[str, Any]], path: Path) -> None:
-    """Rows as Parquet, a few thousand at a time."""
+def lines_of(parts: Sequence[Path]) -> Iterator[str]:
+    """The lines of all parts in the order of the source: a chunk of each in turn."""
+    with ExitStack() as stack:
+        files = [stack.enter_context(part.open(encoding="utf-8")) for part in parts]
+        while chunk := list(islice(files[0], CHUNK)):
+            yield from chunk
+            for file in files[1:]:
+                yield from islice(file, CHUNK)
+
+
+def write_parquet(parts: Sequence[Path], path: Path) -> None:
+    """Rows as Parquet, a few thousand at a time; read twice, first for the types of the columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    texts, numbers = pa.list_(pa.string()), pa.list_(pa.float32())
-    schema = pa.schema(
-        [
-            *((name, pa.string()) for name in ("id", "seeker_post", "response_post")),
-            *((name, pa.int8()) for name in MECHANISMS),
-            ("probabilities", pa.struct([(name, numbers) for name in MECHANISMS])),
-            ("empathy", pa.int8()),
-            ("rationales", pa.struct([(name, texts) for name in MECHANISMS])),
-        ]
-    )
+    schema = schema_of(map(json.loads, lines_of(parts)))
+    texts = {field.name for field in schema if field.type == pa.string()}
+    rows = map(json.loads, lines_of(parts))
     with pq.ParquetWriter(path, schema) as writer:
         while batch := list(islice(rows, 4096)):
-            writer.write_table(pa.Table.from_pylist(batch, schema=schema))
+            plain = [{k: as_text(v) if k in texts else v for k, v in row.items()} for row in batch]
+            writer.write_table(pa.Table.from_pylist(plain, schema=schema))
+
+
+def schema_of(rows: Iterator[dict[str, Any]]) -> Any:
+    """The columns of a scored line, then those of the source: numbers and truth values as such
+    where all values of a column are, everything else as text, lists and mappings as JSON."""
+    import pyarrow as pa
+
+    texts, numbers = pa.list_(pa.string()), pa.list_(pa.float32())
+    known = {
+        **dict.fromkeys(("id", "seeker_post", "response_post"), pa.string()),
+        **dict.fromkeys(MECHANISMS, pa.int8()),
+        "probabilities": pa.struct([(name, numbers) for name in MECHANISMS]),
+        "empathy": pa.int8(),
+        "rationales": pa.struct([(name, texts) for name in MECHANISMS]),
+    }
+    kinds: dict[str, set[type]] = {}
+    for row in rows:
+        for name, value in row.items():
+            if name not in known:
+                kinds.setdefault(name, set()).update(kind_of(value))
+    plain = {
+        frozenset([bool]): pa.bool_(),
+        frozenset([int]): pa.int64(),
+        frozenset([float]): pa.float64(),
+        frozenset([int, float]): pa.float64(),
+    }
+    known |= {name: plain.get(frozenset(found), pa.string()) for name, found in kinds.items()}
+    return pa.schema(list(known.items()))
+
+
+def kind_of(value: Any) -> set[type]:
+    """The type of a value, none of a missing one; a number that no column could hold is text."""
+    if value is None:
+        return set()
+    return {str} if isinstance(value, int) and abs(value) >= 2**63 else {type(value)}
+
+
+def as_text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)

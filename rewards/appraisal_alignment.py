@@ -10,6 +10,8 @@ from rewards.protocol import texts
 if TYPE_CHECKING:
     from rewards.identifiers.alignment_reading import Reading
 
+ADVICE_WEIGHT = 0.5  # an answer to a worry, but not yet understanding
+
 
 class AppraisalAlignment:
     """The share of the seeker's own appraisals that some sentence of the response meets, 0 to 1.
@@ -33,7 +35,7 @@ class AppraisalAlignment:
         self,
         reader: AlignmentReader | None = None,
         *,
-        advice_weight: float = 0.5,
+        advice_weight: float = ADVICE_WEIGHT,
         name: str = "appraisal_alignment",
     ) -> None:
         if not 0 <= advice_weight <= 1:
@@ -58,23 +60,36 @@ class AppraisalAlignment:
 
 
 class AlignmentReader:
-    """The appraiser and the alignment model together; they share a frozen encoder."""
+    """The appraiser and the alignment model together; they share a frozen encoder.
 
-    def __init__(self, appraiser: Any, alignment: Any) -> None:
+    batch_size: how many sentences that encoder reads at once. More than one is faster; then a call
+    forgets what earlier ones have read, so that its numbers depend on its own rows alone.
+    """
+
+    def __init__(self, appraiser: Any, alignment: Any, *, batch_size: int = 1) -> None:
         self.appraiser = appraiser
         self.alignment = alignment
+        self.batch_size = batch_size
+        both = (getattr(part, "states", None) for part in (appraiser, alignment))
+        self.encoders = list(dict.fromkeys(states for states in both if states is not None))
+        for states in self.encoders:
+            states.batch_size = batch_size
 
     @classmethod
-    def load(cls, appraisals: str = "", alignment: str = "") -> AlignmentReader:
+    def load(
+        cls, appraisals: str = "", alignment: str = "", *, batch_size: int = 1
+    ) -> AlignmentReader:
         """Both by name: a folder that train.py wrote, or a model; the shipped ones by default."""
         from rewards.identifiers.alignment import load_alignment
         from rewards.identifiers.appraisals import load_appraiser
 
         appraiser = load_appraiser(appraisals)
         states = getattr(appraiser, "states", None)
-        return cls(appraiser, load_alignment(alignment, states=states))
+        return cls(appraiser, load_alignment(alignment, states=states), batch_size=batch_size)
 
     def __call__(self, posts: Sequence[str], replies: Sequence[str]) -> list[Reading]:
         from rewards.identifiers.alignment_reading import read
 
+        for states in self.encoders if self.batch_size > 1 else ():
+            states.forget()
         return read(self.alignment, self.appraiser, posts, replies)

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from rewards.identifiers.alignment_pairs import Grid, Side
+from rewards.identifiers.appraisals import SHIPPED_NAMES
 from rewards.identifiers.sentence_states import SentenceStates
 from rewriting.data.appraisals import APPRAISALS
 from rewriting.errors import UserError
@@ -134,13 +135,12 @@ class SiameseAlignment:
     def load(
         cls, folder: str | Path = SHIPPED, *, states: SentenceStates | None = None
     ) -> SiameseAlignment:
-        """The model of a folder; frozen states of the same encoder may be shared."""
+        """The model of a folder; states of the same encoder may be shared, if frozen."""
         from safetensors.torch import load_file
 
         folder = Path(folder)
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-        fits = states is not None and states.name == settings["encoder"] and not settings["rank"]
-        if not fits or states is None:
+        if states is None or not states.serves(settings["encoder"], settings["rank"]):
             states = SentenceStates.load(settings["encoder"], rank=settings["rank"])
         head = AlignmentHead()
         both = nn.ModuleDict({"states": states, "head": head})
@@ -208,7 +208,7 @@ class SimilarityAlignment:
 
 def load_alignment(name: str = "", *, states: SentenceStates | None = None) -> Alignment:
     """The shipped model, one that `train.py alignment` wrote, or a sentence encoder by name."""
-    folder = Path(name).expanduser() if name else SHIPPED
+    folder = SHIPPED if name in SHIPPED_NAMES else Path(name).expanduser()
     if (folder / SETTINGS).is_file():
         return SiameseAlignment.load(folder, states=states)
     from rewriting.runtime.models import load_sentence_encoder

@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from rewards.identifiers.alignment import Alignment
 from rewards.identifiers.alignment_pairs import Grid, Side
 from rewards.identifiers.appraisals import Appraisal, Appraiser, appraise
-from rewriting.data.appraisals import APPRAISALS, Role
+from rewriting.data.appraisals import APPRAISALS, NO_APPRAISAL, Role
+
+CALLED = 0.5  # the strength above which a pair is called aligned
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,21 @@ def met_share(reading: Reading, *, advice_weight: float) -> float:
         for row in reading.strengths
     ]
     return sum(w * b for w, b in zip(weights, best, strict=True)) / sum(weights)
+
+
+def met_appraisals(reading: Reading) -> dict[str, float]:
+    """Of every appraisal that the target makes, the share of its sentences that are met.
+
+    For counting, so called and not weighed: a sentence has its likeliest label, and is met where a
+    pair with a sentence of the observer that appraises is called aligned.
+    """
+    answering = [j for j, one in enumerate(reading.observer) if one.label != NO_APPRAISAL]
+    met: dict[str, list[bool]] = {}
+    for sentence, row in zip(reading.target, reading.strengths, strict=True):
+        if sentence.label != NO_APPRAISAL:
+            own = met.setdefault(sentence.label, [])
+            own.append(any(row[j] > CALLED for j in answering))
+    return {label: sum(found) / len(found) for label, found in met.items()}
 
 
 def read(

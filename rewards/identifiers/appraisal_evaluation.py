@@ -23,7 +23,8 @@ Array = NDArray[Any]
 def grouped_interval(
     statistic: Callable[[Array], float], groups: Sequence[Hashable], seed: int = 0
 ) -> tuple[float, float] | None:
-    """95 % of a statistic of rows, drawing whole groups with replacement; None for one group.
+    """95 % of a statistic of rows, drawing whole groups with replacement; None for one group, or
+    where no draw tells anything.
 
     statistic: of row numbers, some more than once. What it cannot say of a draw (NaN) is left out.
     """
@@ -36,7 +37,10 @@ def grouped_interval(
     generator = np.random.default_rng(seed)
     draws = generator.integers(len(parts), size=(RESAMPLES, len(parts)))
     values = [statistic(np.concatenate([parts[k] for k in draw])) for draw in draws]
-    low, high = np.nanquantile(values, [0.025, 0.975])
+    known = [value for value in values if not np.isnan(value)]
+    if not known:
+        return None
+    low, high = np.quantile(known, [0.025, 0.975])
     return float(low), float(high)
 
 
@@ -87,7 +91,7 @@ def majority(train: Sequence[Unit], units: Sequence[Unit]) -> list[str]:
 def majority_by_role(train: Sequence[Unit], units: Sequence[Unit]) -> list[str]:
     """The most frequent label of the target's, and of the observer's sentences."""
     by_role = {
-        role: Counter(u.label for u in train if u.role == role).most_common(1)[0][0]
+        role: majority([unit for unit in train if unit.role == role] or train, units[:1])[0]
         for role in ROLES
     }
     return [by_role[unit.role] for unit in units]
@@ -95,6 +99,8 @@ def majority_by_role(train: Sequence[Unit], units: Sequence[Unit]) -> list[str]:
 
 def word_weights(train: Sequence[Unit], units: Sequence[Unit]) -> list[str]:
     """Logistic regression on tf-idf of words and word pairs, with the role as one more word."""
+    if len({unit.label for unit in train}) < 2:
+        return majority(train, units)
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
 
@@ -156,10 +162,12 @@ def alignment_difference(
 
 
 def pair_figures(scores: Array, gold: Array) -> Figures:
+    """Percentages; auroc is None where all pairs, or none, are aligned."""
     called = scores > 0
     hits = int((called & gold).sum())
+    ranked = auroc(scores, gold)
     return {
-        "auroc": auroc(scores, gold),
+        "auroc": None if np.isnan(ranked) else ranked,
         "f1": 100 * _f1(gold, called),
         "precision": 100 * hits / max(1, int(called.sum())),
         "recall": 100 * hits / max(1, int(gold.sum())),

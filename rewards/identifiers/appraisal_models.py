@@ -18,7 +18,10 @@ TEXTS_AT_ONCE = 16
 
 
 class ClassifierAppraiser:
-    """A sequence classifier of the hub whose labels are, or contain, the names of the nine."""
+    """A sequence classifier whose labels are the nine names, or some of them, and perhaps none.
+
+    Spelling may differ in case and punctuation. It is not told who speaks.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name

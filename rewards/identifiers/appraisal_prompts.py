@@ -91,6 +91,7 @@ class GapFiller(nn.Module):
         self.fillers = dict(fillers)
         self.plain_head = kind == "causal" and has_plain_head(model)
         self.shared, self.filler_ids = first_tokens(tokenizer, list(self.fillers.values()))
+        self.most_tokens = most_tokens(model, tokenizer)
         if rank:
             add_adapter(self.model, rank)
 
@@ -118,6 +119,12 @@ class GapFiller(nn.Module):
             return_tensors="pt",
             return_token_type_ids=False,
         ).to(self.model.device)
+        length = read["input_ids"].shape[1] + len(self.shared)
+        if length > self.most_tokens:
+            raise UserError(
+                f"a prompt is {length} tokens long, and {self.name or 'the model'} reads "
+                f"{self.most_tokens:.0f}: take fewer --shots."
+            )
         logits_NV = getattr(self, f"_{self.kind}")(read["input_ids"], read["attention_mask"])
         return logits_NV[:, self.filler_ids].float()
 
@@ -149,6 +156,13 @@ class GapFiller(nn.Module):
         gaps_NT = ids_NT == self.tokenizer.mask_token_id
         last_N = gaps_NT.shape[1] - 1 - gaps_NT.int().flip(1).argmax(dim=1)
         return logits_NTV[torch.arange(len(ids_NT), device=ids_NT.device), last_N]
+
+
+def most_tokens(model: Any, tokenizer: Any) -> float:
+    """How long a text may be. Relative positions, such as T5's, have no end."""
+    positions = getattr(model.config, "max_position_embeddings", None)
+    # RoBERTa counts its positions from 2 on; its tokenizer knows how many are left.
+    return min(positions, tokenizer.model_max_length) if positions else float("inf")
 
 
 def first_tokens(tokenizer: Any, fillers: Sequence[str]) -> tuple[list[int], list[int]]:

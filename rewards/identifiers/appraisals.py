@@ -28,6 +28,7 @@ from rewriting.data.appraisals import NO_APPRAISAL, Role, sentence_bounds
 from rewriting.errors import UserError
 
 SHIPPED = Path(__file__).parent.parent / "shipped" / "appraisals"
+SHIPPED_NAMES = ("", "shipped")
 SETTINGS, WEIGHTS = "appraisals.json", "appraisals.safetensors"
 SIGNS = 3  # what is given beside the states: who speaks, a question, its length
 
@@ -141,13 +142,12 @@ class SentenceAppraiser:
     def load(
         cls, folder: str | Path = SHIPPED, *, states: SentenceStates | None = None
     ) -> SentenceAppraiser:
-        """The appraiser of a folder; frozen states of the same encoder may be shared."""
+        """The appraiser of a folder; states of the same encoder may be shared, if frozen."""
         from safetensors.torch import load_file
 
         folder = Path(folder)
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-        fits = states is not None and states.name == settings["encoder"] and not settings["rank"]
-        if not fits or states is None:
+        if states is None or not states.serves(settings["encoder"], settings["rank"]):
             states = SentenceStates.load(settings["encoder"], rank=settings["rank"])
         head = AppraisalHead(settings["width"], settings["dropout"])
         weights = {name: tensor.float() for name, tensor in load_file(folder / WEIGHTS).items()}
@@ -189,7 +189,7 @@ def load_appraiser(name: str = "", *, states: SentenceStates | None = None) -> A
     Any causal, seq2seq or masked language model can be named, a folder, a short name or a hub id;
     it is asked without training. A classifier of the hub is read by the names of its labels.
     """
-    folder = Path(name).expanduser() if name else SHIPPED
+    folder = SHIPPED if name in SHIPPED_NAMES else Path(name).expanduser()
     if (folder / SETTINGS).is_file():
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
         if settings["kind"] == "head":

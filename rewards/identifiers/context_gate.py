@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
+from rewriting.data.appraisals import sentence_bounds
 from rewriting.errors import UserError
 from rewriting.runtime.files import disk_errors, write_json
-from rewriting.sentences import split_sentences
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,23 +75,18 @@ def centred_similarity(
 
 def carriers(response_post: str, rationales: Sequence[str]) -> list[str]:
     """The sentences of the response that a rationale touches, in order; all of them without one."""
-    split = split_sentences(response_post)
-    spans, place = [], 0
-    for gap, text in zip(split.gaps, split.texts, strict=False):
-        place += len(gap)
-        spans.append((place, place + len(text)))
-        place += len(text)
+    bounds = sentence_bounds(response_post)
     marked = [
         (start, start + len(piece))
         for piece in rationales
         if (start := response_post.find(piece)) >= 0
     ]
     touched = [
-        text
-        for text, (start, end) in zip(split.texts, spans, strict=True)
+        (start, end)
+        for start, end in bounds
         if any(first < end and start < last for first, last in marked)
     ]
-    return touched or list(split.texts)
+    return [response_post[start:end] for start, end in touched or bounds]
 
 
 @dataclass(frozen=True, slots=True)

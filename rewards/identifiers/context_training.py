@@ -23,6 +23,7 @@ from rewards.identifiers.context_gate import ContextGate, GateWeights, Row, pair
 from rewards.identifiers.seeds import SentenceVectors
 from rewards.probe import auroc, moved
 from rewriting.data.split import normalised
+from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
 
 if TYPE_CHECKING:
@@ -146,6 +147,10 @@ def fit_need(
     """The rule of need with its bar at 0, the means, and the shares that pass the bar by source."""
     posts = Posts.of(material)
     words, pairs = known_terms(posts.texts, words_of), known_terms(posts.texts, pairs_of)
+    if not words or not pairs:
+        raise UserError(
+            f"no English word, or no pair of them, is in {FEWEST_POSTS} posts to learn need from."
+        )
     need_N, weights_N = np.array(posts.needs), np.array(posts.weights)
     rules, biases, held = [], [], []
     for features_NF, penalty in (

@@ -26,9 +26,11 @@ MAX_TOKENS = 128
 class SentenceStates(nn.Module):
     """An encoder that is frozen (rank 0), or carries LoRA matrices that are trained.
 
-    `embed` remembers what it has seen and reads one text at a time, so that a vector does not
-    depend on its batch, down to the last bit; `forward` is for training.
+    `embed` remembers what it has seen; `forward` is for training. With a batch_size of 1 a vector
+    does not depend on its batch, down to the last bit; larger ones are faster, for large files.
     """
+
+    batch_size = 1
 
     def __init__(
         self,
@@ -51,13 +53,18 @@ class SentenceStates(nn.Module):
         depth = encoder.config.num_hidden_layers
         self.layers = [max(1, round(depth * part / LAYERS)) for part in range(1, LAYERS + 1)]
         self.width = int(encoder.config.hidden_size)
-        self._known: ScoreCache[str, Tensor] = ScoreCache(self._one_by_one, cache_size)
+        self._known: ScoreCache[str, Tensor] = ScoreCache(self._read, cache_size)
         self.eval()
 
     @classmethod
     def load(cls, name: str = "minilm-l6", *, rank: int = 0, cache_size: int = CACHE_SIZE) -> Self:
         encoder, tokenizer = load_encoder(name, torch.float32)
         return cls(encoder, tokenizer, name=name, rank=rank, cache_size=cache_size)
+
+    def serves(self, name: str, rank: int) -> bool:
+        """Whether these states are those of a frozen encoder of that name, so that another model
+        may share them: matrices that were trained for one are nobody else's."""
+        return self.name == name and not rank and not self.rank
 
     def forward(self, texts: Sequence[str]) -> Tensor:
         """[N, K, D]: unit vectors, one per layer. A blank text is read as its special tokens."""
@@ -85,12 +92,18 @@ class SentenceStates(nn.Module):
 
     def forget(self) -> None:
         """Drop what is remembered: the weights have changed."""
-        self._known = ScoreCache(self._one_by_one, self._known.size)
+        self._known = ScoreCache(self._read, self._known.size)
 
     @torch.no_grad()
-    def _one_by_one(self, texts: list[str]) -> list[Tensor]:
+    def _read(self, texts: list[str]) -> list[Tensor]:
+        """Texts of similar length share a batch."""
         training = self.training
         self.eval()
-        found = [self.forward([text])[0].cpu() for text in texts]
+        order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+        found: dict[int, Tensor] = {}
+        for start in range(0, len(order), self.batch_size):
+            places = order[start : start + self.batch_size]
+            vectors = self.forward([texts[place] for place in places]).cpu()
+            found |= zip(places, vectors, strict=True)
         self.train(training)
-        return found
+        return [found[place] for place in range(len(texts))]

@@ -13,25 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
+from rewriting.data.formats import APPRAISALS as APPRAISALS
 from rewriting.data.load import SAMPLE, SAMPLE_SPLITS
-from rewriting.data.rows import BadRow, OnBadRow, raise_bad_row, read_rows
+from rewriting.data.rows import BadRow, OnBadRow, read_rows, stop_at_bad_row
 from rewriting.data.split import Split, split_of
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
 from rewriting.sentences import split_sentences
-
-APPRAISALS: Final = (
-    "Pleasantness",
-    "Anticipated Effort",
-    "Attentional Activity",
-    "Certainty",
-    "Objective Experience",
-    "Self-Other Agency",
-    "Situational Control",
-    "Advice",
-    "Trope",
-)
-"""ALOE's nine labels, in its order."""
 
 NO_APPRAISAL: Final = "None"
 """What is said of a sentence that carries none: a question, a greeting, a fact of no one's."""
@@ -82,7 +70,7 @@ class AppraisedExchange:
 
 
 def load_appraisals(
-    source: str | Path, *, on_bad_row: OnBadRow = raise_bad_row
+    source: str | Path, *, on_bad_row: OnBadRow = stop_at_bad_row
 ) -> Iterator[AppraisedExchange]:
     """Stream the appraised exchanges of a file in ALOE's format, or of `sample[:split]`."""
     name, _, part = str(source).partition(":")
@@ -112,6 +100,8 @@ def exchange_of(cells: Mapping[str, Any]) -> AppraisedExchange:
     }
     spans: dict[str, list[Span]] = {role: [] for role in ROLES}
     for start, end, label in sorted(tuple(span) for span in cells["spans"]):
+        if not isinstance(start, int) or not isinstance(end, int):
+            raise TypeError(f"the span {[start, end]} is not of whole numbers")
         role = "observer" if start >= starts["observer"] else "target"
         begin = start - starts[role]
         if label not in APPRAISALS:

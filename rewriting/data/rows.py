@@ -45,6 +45,11 @@ def raise_bad_row(bad: BadRow) -> None:
     raise UserError(f"{bad}. Mend the row, or pass --skip-bad-rows to set such rows aside.")
 
 
+def stop_at_bad_row(bad: BadRow) -> None:
+    """The same where a command has no such option."""
+    raise UserError(f"{bad}. Mend the row, or take it out.")
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """The cells of one row. `line` is where it starts; in Parquet and hub data, its number."""

@@ -30,8 +30,9 @@ class Curve:
 def read_log(path: Path) -> list[Curve]:
     """The curves of a log: `reward` first, then every `rewards/TERM`, in the order they come.
 
-    Single steps see few exchanges, each step others; `dev/…` is always of the same ones. A line is a JSON object with `step`. Other numbers of the log are left to the training's own
-    plots. A line that a stopped run has not finished ends the log.
+    Single steps see few exchanges, each step others; `dev/…` is always of the same ones. A line is
+    a JSON object with `step`. Other numbers of the log are left to the training's own plots. A line
+    that a stopped run has not finished ends the log.
     """
     if not path.is_file():
         raise UserError(f"{path}: there is no such training log.")
@@ -50,10 +51,11 @@ def read_log(path: Path) -> list[Curve]:
     if not points:
         raise UserError(f"{path} holds neither reward nor {TERM}… beside step: no curves in it.")
     names = sorted(points, key=lambda name: name != "reward")
-    return [
-        Curve(name, *map(tuple, zip(*points[name], strict=True)), dev=tuple(dev[name]))
-        for name in names
-    ]
+    found = []
+    for name in names:
+        steps, values = zip(*points[name], strict=True)
+        found.append(Curve(name, steps, values, tuple(dev[name])))
+    return found
 
 
 def _row(path: Path, number: int, line: str) -> dict[str, Any] | None:

@@ -102,7 +102,8 @@ class LineJob:
         """Append rows; they are on the disk when this returns."""
         with disk_errors(self.partial):
             for row in rows:
-                self._file.write(json.dumps(row, ensure_ascii=False) + "\n")
+                # Columns of a table may hold dates and the like, which JSON has no form for.
+                self._file.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
             self._file.flush()
             os.fsync(self._file.fileno())
 

@@ -77,6 +77,9 @@ def test_emotions_part_a_neutral_source(config: Config, jsonl: Callable[..., Pat
 
 
 def test_mistakes_are_told(config: Config, jsonl: Callable[..., Path]) -> None:
+    few = Config(**vars(config) | {"neutral": str(jsonl(CALM[:3], "few.jsonl"))})
+    with pytest.raises(UserError, match="3 different posts that call for no empathy are too few"):
+        run(few)
     with pytest.raises(UserError, match="passing is a share"):
         run(Config(passing=1.5))
     config.data = str(jsonl([labelled(n, 0) for n in range(20)], "plain.jsonl"))

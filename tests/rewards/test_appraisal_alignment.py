@@ -10,7 +10,12 @@ from torch import Tensor
 
 from rewards.appraisal_alignment import AlignmentReader, AppraisalAlignment
 from rewards.identifiers.alignment_pairs import Grid
-from rewards.identifiers.alignment_reading import Reading, met_share, with_called_labels
+from rewards.identifiers.alignment_reading import (
+    Reading,
+    met_appraisals,
+    met_share,
+    with_called_labels,
+)
 from rewards.identifiers.appraisal_units import LABELS
 from rewards.identifiers.appraisals import Appraisal
 from rewards.named import Models, build_rewards
@@ -44,6 +49,41 @@ def test_nothing_appraised_or_nothing_said_is_nothing_met() -> None:
     assert met_share(Reading((), (), ()), advice_weight=1.0) == 0.0
     assert met_share(Reading((bare,), (bare,), ((0.9,),)), advice_weight=1.0) == 0.0
     assert met_share(Reading((appraisal(agency=1.0),), (), ((),)), advice_weight=1.0) == 0.0
+
+
+def test_what_is_met_appraisal_by_appraisal() -> None:
+    reading = Reading(
+        (appraisal(agency=0.9, none=0.1), appraisal(agency=1.0), appraisal(none=1.0)),
+        (appraisal(none=1.0), appraisal(advice=0.6, none=0.4)),
+        ((0.9, 0.6), (0.9, 0.4), (0.9, 0.9)),
+    )
+    # What says nothing meets nothing; a sentence that appraises nothing is not there to be met.
+    assert met_appraisals(reading) == {"Self-Other Agency": 0.5}
+    assert met_appraisals(Reading((appraisal(advice=1.0),), (), ((),))) == {"Advice": 0.0}
+    assert met_appraisals(Reading((), (), ())) == {}
+
+
+class Encoder:
+    """Counts how often it is told to forget."""
+
+    batch_size = 1
+
+    def __init__(self) -> None:
+        self.forgotten = 0
+
+    def forget(self) -> None:
+        self.forgotten += 1
+
+
+@pytest.mark.parametrize("batch_size", [1, 8])
+def test_a_batched_reader_starts_every_call_afresh(batch_size: int) -> None:
+    appraiser, alignment, shared = ByWord(), SameWord(), Encoder()
+    appraiser.states = alignment.states = shared  # type: ignore[attr-defined]
+    reader = AlignmentReader(appraiser, alignment, batch_size=batch_size)
+    assert shared.batch_size == batch_size
+    reader([POST], ["Rest."])
+    reader([POST], ["Rest."])
+    assert shared.forgotten == (2 if batch_size > 1 else 0)
 
 
 class SameWord:

@@ -153,6 +153,8 @@ def test_a_saved_model_gives_the_same_numbers(tmp_path: Path) -> None:
     assert again.thresholds == {"empathy": 0.3, "advice": -1.0}
     shared = SiameseAlignment.load(tmp_path / "model", states=states)
     assert shared.states is states
+    tuned = SentenceStates.load(states.name, rank=2)  # trained for somebody else
+    assert SiameseAlignment.load(tmp_path / "model", states=tuned).states is not tuned
     # The threshold of a kind is taken off its column alone.
     model.thresholds = {"empathy": 0.3, "advice": 0.0}
     change = same - model.scores(grids)[0]

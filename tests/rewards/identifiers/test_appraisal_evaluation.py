@@ -49,6 +49,9 @@ def test_what_to_beat() -> None:
     assert majority_by_role(UNITS, UNITS[1:3]) == ["Self-Other Agency", "Advice"]
     fresh = [Unit("you should eat", "observer", ""), Unit("my fault", "target", "")]
     assert word_weights(UNITS, fresh) == ["Advice", "Self-Other Agency"]
+    # Nobody's peer has spoken yet, and only one thing was said.
+    assert majority_by_role(UNITS[:2], UNITS[2:3]) == ["Self-Other Agency"]
+    assert word_weights(UNITS[:2], fresh) == ["Self-Other Agency"] * 2
 
 
 def test_auroc_counts_ties_half() -> None:
@@ -70,6 +73,7 @@ def test_an_interval_draws_whole_groups() -> None:
     found = grouped_interval(lambda rows: float(values[rows].mean()), ["a", "a", "b"])
     assert found == (0.0, 1.0)
     assert grouped_interval(lambda rows: 0.0, ["a", "a"]) is None
+    assert grouped_interval(lambda rows: float("nan"), ["a", "b"]) is None
 
 
 class Given:
@@ -99,6 +103,9 @@ def test_thresholds_and_figures_by_kind() -> None:
     assert (figures["f1"], figures["precision"], figures["recall"]) == (100, 100, 100)
     assert (figures["n"], figures["aligned"]) == (6, 2)
     assert figures["advice"]["n"] == 3
+    no_advice = grid_of(["a"], ["c", "d"], "ann", aligned=frozenset({(0, 0)}))
+    alone = alignment_figures(Given([[0.8, 0.1]]), [no_advice])
+    assert alone["advice"]["auroc"] is None  # JSON has no NaN
     model.thresholds["empathy"] = 0.5
     worse = alignment_figures(model, grids)
     assert worse["empathy"]["precision"] == 50

@@ -112,6 +112,13 @@ def test_padding_and_order_change_no_answer(filler: GapFiller) -> None:
     assert not torch.allclose(together[0], together[1], atol=1e-3)
 
 
+def test_a_prompt_that_does_not_fit_is_told(tmp_path: Path) -> None:
+    short = GapFiller.load(str(write_bert(tmp_path)), fillers=FILLERS)  # 512 positions
+    examples = few_shot(UNITS, 2, FILLERS, seed=0)
+    with pytest.raises(UserError, match=r"tokens long, and .* reads 512: take fewer --shots"):
+        PromptAppraiser(short, examples=examples).probabilities(["Oh."], ["target"])
+
+
 def test_a_causal_model_is_read_where_the_filler_would_stand(tmp_path: Path) -> None:
     filler = GapFiller.load(str(write_tiny_llama(tmp_path)), fillers=FILLERS)
     ids = filler.tokenizer("It is about ", return_tensors="pt")["input_ids"]

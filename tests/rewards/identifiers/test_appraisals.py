@@ -105,6 +105,9 @@ def test_states_are_unit_vectors_of_several_layers_free_of_their_batch(
     assert torch.equal(states.embed(texts[:1])[0], vectors[0])
     assert torch.allclose(states(texts), vectors, atol=1e-5)  # padding is masked
     assert states.layers == [1, 1, 1]
+    states.forget()
+    states.batch_size = 2
+    assert torch.allclose(states.embed(texts[::-1]), vectors.flip(0), atol=1e-5)
 
 
 @pytest.mark.parametrize("rank", [0, 2])
@@ -124,6 +127,8 @@ def test_a_saved_head_gives_the_same_numbers(tmp_path: Path, rank: int) -> None:
     assert same.sum(dim=-1).tolist() == pytest.approx([1.0, 1.0])
     shared = SentenceAppraiser.load(tmp_path / "model", states=states)
     assert (shared.states is states) == (rank == 0)  # trained matrices are nobody else's
+    tuned = SentenceStates.load(states.name, rank=2)
+    assert SentenceAppraiser.load(tmp_path / "model", states=tuned).states is not tuned
 
 
 def test_odd_texts_have_finite_appraisals(states: SentenceStates) -> None:

@@ -12,11 +12,13 @@ from rewards.identifiers.context_training import (
     Material,
     Posts,
     fit_gate,
+    fit_need,
     held_out_logits,
     known_terms,
     term_features,
 )
 from rewards.identifiers.seeds import SentenceVectors
+from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange, Label
 
 TOPICS = ("exam", "dog", "rent", "leg")
@@ -101,6 +103,13 @@ def test_a_text_is_not_judged_by_itself() -> None:
     logits = held_out_logits(features, is_one, np.ones(26), texts, 100.0)
     assert logits[0] < 0
     assert np.ptp(logits[:6]) == 0
+
+
+def test_posts_without_english_words_are_told() -> None:
+    posts = [f"{number} 你好" for number in range(30)]
+    material = Material({"forum": [Exchange(post, "好") for post in posts[:15]]}, {"c": posts[15:]})
+    with pytest.raises(UserError, match="no English word"):
+        fit_need(SentenceVectors(Encoder(), name="toy"), material, 0.9)
 
 
 def test_only_frequent_terms_are_known() -> None:
