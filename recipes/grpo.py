@@ -13,11 +13,13 @@ The rewriter is written to OUTPUT/policy: `rewriting rewrite --policy OUTPUT/pol
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from recipes import sharding
 from recipes.cards import command, write_card
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 ALGORITHMS = ("grpo", "rloo")
+COUNTS = "rank alpha steps batch_size max_prompt_tokens max_new_tokens save_every"
+ADAPTER_FILES = ("adapter_model.safetensors", "adapter_config.json")
 REWARDS = "{empathy_change: 1.0, fluency: 25.0, specificity: 1.0, repetition: 1.0, edit_size: 0}"
 
 
@@ -85,22 +89,18 @@ def run(config: Config) -> dict[str, Any]:
     from recipes.sources import drawn, load_splits
     from rewards.named import Models, build_rewards
     from rewriting.runtime.files import disk_errors
-    from rewriting.runtime.models import load_causal
 
-    if config.algorithm not in ALGORITHMS:
-        raise UserError(
-            f"there is no algorithm {config.algorithm!r}; use {' or '.join(ALGORITHMS)}."
-        )
-    if config.num_samples < 2:
-        raise UserError(f"{config.algorithm} compares the samples of an exchange: 2 or more.")
+    check(config)
     refuse_encoder_decoder(config.model)
     exchanges = drawn(
         load_splits(config.data, keep_crisis=config.keep_crisis)["train"],
         config.max_rows,
         config.seed,
     )
+    sharding.begin()
     reward = build_rewards(config.rewards, Models(identifier=config.identifier))
-    model, tokenizer = load_causal(config.model)
+    arguments = make_arguments(config)  # after the rewards, before the policy: see sharding.py
+    model, tokenizer = sharding.load_policy(config.model)
     if not tokenizer.chat_template:
         raise UserError(f"{config.model} has no chat template, so it cannot be asked to rewrite.")
     # TRL ends a completion at any end token that the model declares: here, at a quotation mark too.
@@ -108,18 +108,35 @@ def run(config: Config) -> dict[str, Any]:
     rows = rows_for(exchanges, RewritePrompt(tokenizer, config.max_prompt_tokens))
     output = Path(config.output)
     with disk_errors(output):
-        trainer = make_trainer(config, model, tokenizer, rows, judged(reward))
+        trainer = make_trainer(config, arguments, model, tokenizer, rows, judged(reward))
+        sharding.sample_together(trainer, model)
         trainer.train(resume_from_checkpoint=last_checkpoint(output))
     folder = output / "policy"
     history = trainer.state.log_history
     figures = {"rows": len(exchanges), "log": [row for row in history if "reward" in row]}
+    with disk_errors(folder):
+        save_adapter(trainer, folder, config.model)
     if trainer.accelerator.is_main_process:
-        with disk_errors(folder):
-            save_adapter(trainer, folder, config.model)
         settings = RewriterSettings(config.model, config.max_new_tokens, config.max_prompt_tokens)
         write_rewriter(folder, settings)
         write_card(folder, config, figures, card(config, figures))
     return figures
+
+
+def check(config: Config) -> None:
+    """Say what cannot work before anything is loaded."""
+    if config.algorithm not in ALGORITHMS:
+        raise UserError(
+            f"there is no algorithm {config.algorithm!r}; use {' or '.join(ALGORITHMS)}."
+        )
+    if config.num_samples < 2:
+        raise UserError(f"{config.algorithm} compares the samples of an exchange: 2 or more.")
+    for name in COUNTS.split():
+        if getattr(config, name) < 1:
+            raise UserError(f"{name} must be 1 or more, not {getattr(config, name)}.")
+    for name in ("learning_rate", "kl_weight", "max_rows"):
+        if not getattr(config, name) >= 0:
+            raise UserError(f"{name} must be 0 or more, not {getattr(config, name)}.")
 
 
 def refuse_encoder_decoder(name: str) -> None:
@@ -165,23 +182,13 @@ def judged(reward: RewardSum) -> Any:
     return reward_sum
 
 
-def make_trainer(config: Config, model: Any, tokenizer: Any, rows: Any, reward: Any) -> Any:
-    """TRL's trainer, with what our fields mean in its words."""
+def make_arguments(config: Config) -> Any:
+    """What our fields mean in TRL's words."""
     import torch
     import trl
-    from datasets import Dataset
-    from peft import LoraConfig
 
-    name = config.algorithm.upper()
-    targets: Any = [part.strip() for part in config.targets.split(",") if part.strip()]
-    lora = LoraConfig(
-        r=config.rank,
-        lora_alpha=config.alpha,
-        target_modules=config.targets if config.targets == "all-linear" else targets,
-        task_type="CAUSAL_LM",
-    )
     gpu = torch.cuda.is_available()
-    arguments = getattr(trl, f"{name}Config")(
+    return getattr(trl, f"{config.algorithm.upper()}Config")(
         output_dir=config.output,
         max_steps=config.steps,
         per_device_train_batch_size=config.batch_size * config.num_samples,
@@ -201,8 +208,25 @@ def make_trainer(config: Config, model: Any, tokenizer: Any, rows: Any, reward: 
         bf16=gpu,
         use_cpu=not gpu,
     )
+
+
+def make_trainer(
+    config: Config, arguments: Any, model: Any, tokenizer: Any, rows: Any, reward: Any
+) -> Any:
+    """TRL's trainer, with LoRA matrices on the model."""
+    import trl
+    from datasets import Dataset
+    from peft import LoraConfig
+
+    targets: Any = [part.strip() for part in config.targets.split(",") if part.strip()]
+    lora = LoraConfig(
+        r=config.rank,
+        lora_alpha=config.alpha,
+        target_modules=config.targets if config.targets == "all-linear" else targets,
+        task_type="CAUSAL_LM",
+    )
     try:
-        return getattr(trl, f"{name}Trainer")(
+        return getattr(trl, f"{config.algorithm.upper()}Trainer")(
             model=model,
             processing_class=tokenizer,
             args=arguments,
@@ -210,7 +234,11 @@ def make_trainer(config: Config, model: Any, tokenizer: Any, rows: Any, reward: 
             reward_funcs=reward,
             peft_config=lora,
         )
-    except ImportError as error:
+    except (ImportError, ValueError, RuntimeError) as error:
+        # Libraries that are missing, layers and trackers that are not there. The rest is no mistake
+        # of the user's: a GPU without room, for one.
+        if isinstance(error, RuntimeError) and "installed" not in str(error):
+            raise
         raise UserError(" ".join(str(error).split())) from error
 
 
@@ -222,13 +250,21 @@ def last_checkpoint(output: Path) -> str | None:
 
 
 def save_adapter(trainer: Any, folder: Path, model: str) -> None:
-    """The LoRA matrices as an adapter folder; it names the model, not this machine's path of it."""
+    """The LoRA matrices as an adapter folder; it names the model, not this machine's path of it.
+
+    Called by all processes: where DeepSpeed or FSDP shard the model, the trainer puts it together.
+    It writes more than is wanted (a tokenizer, pickled arguments), so it writes beside the folder.
+    """
     peft = trainer.accelerator.unwrap_model(trainer.model)
-    folder.mkdir(parents=True, exist_ok=True)
     peft.peft_config["default"].base_model_name_or_path = model
     peft.peft_config["default"].target_modules = adapted_layers(peft)
-    peft.save_pretrained(str(folder), safe_serialization=True)
-    (folder / "README.md").unlink(missing_ok=True)  # PEFT's empty card; ours follows
+    beside = folder.with_name(f".{folder.name}.tmp")
+    trainer.save_model(str(beside))
+    if trainer.accelerator.is_main_process:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ADAPTER_FILES:
+            (beside / name).replace(folder / name)
+        shutil.rmtree(beside)
 
 
 def adapted_layers(peft: Any) -> list[str]:

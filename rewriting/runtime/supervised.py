@@ -130,7 +130,9 @@ def check_replicas(accelerator: Any) -> None:
     if "DEEPSPEED" in kind or "FSDP" in kind or "MEGATRON" in kind:
         raise UserError(
             "this loop keeps the whole model on every device; launchers that shard it (DeepSpeed, "
-            "FSDP) are not supported. Launch with configs/launch/gpus.yaml, and train an adapter."
+            "FSDP) are not supported. Launch with configs/launch/gpus.yaml, and train an adapter; "
+            "a model too large for that can be trained by `train.py grpo`, with "
+            "configs/launch/fsdp.yaml or deepspeed_zero3.yaml."
         )
 
 

@@ -11,7 +11,7 @@ import torch
 
 from policies.named import load_policy
 from recipes.entry import run_training
-from recipes.grpo import Config, judged, rows_for, run
+from recipes.grpo import ADAPTER_FILES, Config, judged, rows_for, run
 from rewards.reward_sum import RewardSum, Term
 from rewriting import Exchange, UserError
 from tests.tiny_lm import tiny_llama, tiny_tokenizer
@@ -71,6 +71,9 @@ def test_a_rewriter_is_trained_and_used_by_its_folder(algorithm: str, config: Co
     assert json.loads((folder / "policy.json").read_text())["kind"] == "rewriter"
     assert config.model in json.loads((folder / "adapter_config.json").read_text()).values()
     assert "Mean reward" in (folder / "README.md").read_text()
+    made = {file.name for file in folder.iterdir()}
+    assert made == {*ADAPTER_FILES, "policy.json", "results.json", "README.md"}
+    assert not list(folder.parent.glob(".policy*"))
     policy = load_policy(str(folder))
     exchanges = [Exchange(row["seeker_post"], row["response_post"]) for row in ROWS[:3]]
     rewrites = policy.rewrite(exchanges, seed=1)
@@ -134,4 +137,13 @@ def test_settings_that_cannot_work_are_named(config: Config) -> None:
         run(config)
     config.num_samples, config.algorithm = 2, "ppo"
     with pytest.raises(UserError, match="no algorithm 'ppo'"):
+        run(config)
+    config.algorithm, config.steps = "grpo", 0
+    with pytest.raises(UserError, match="steps must be 1 or more, not 0"):
+        run(config)
+    config.steps, config.targets = 1, "nowhere"
+    with pytest.raises(UserError, match="nowhere"):
+        run(config)
+    config.targets, config.report_to = "all-linear", "paper"
+    with pytest.raises(UserError, match="paper"):
         run(config)

@@ -131,6 +131,6 @@ def test_no_rows_are_the_users_mistake(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["DEEPSPEED", "FSDP"])
 def test_launchers_that_shard_are_refused(kind: str) -> None:
-    with pytest.raises(UserError, match=r"launch/gpus\.yaml"):
+    with pytest.raises(UserError, match=r"launch/gpus\.yaml.* `train\.py grpo`.*launch/fsdp\.yaml"):
         check_replicas(SimpleNamespace(distributed_type=f"DistributedType.{kind}"))
     check_replicas(SimpleNamespace(distributed_type="DistributedType.MULTI_GPU"))
