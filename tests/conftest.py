@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+# Before torch is imported, and for every process that a test starts: models this small are faster
+# on one thread, and runs can be compared bit by bit only with the same number of threads.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 Rows = Sequence[Mapping[str, Any]]
 
 
