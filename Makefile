@@ -15,7 +15,7 @@ run: $(READY)
 	@echo "Done. Open $(RUN)/report.html: rewrites before and after, rationales, every reward term, the table. docs/partner.md goes on from here."
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -62,7 +62,9 @@ def test_training_then_evaluation_gives_a_page_with_both(
     text = page.read_text(encoding="utf-8")
     assert 'data-system="trained"' in text
     assert "<ins>" in text
-    curves = re.findall(r"<figure><figcaption>([^<]+)</figcaption><svg", text)
+    curves = re.findall(
+        r"<figure><figcaption>([^<]+) <small>dev [^<]+</small></figcaption><svg", text
+    )
     terms = ["empathy_change", "fluency", "coherence", "edit_size"]
     assert [name for name in curves if name in ("Total reward", *terms)] == ["Total reward", *terms]
 
