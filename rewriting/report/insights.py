@@ -39,12 +39,16 @@ def row(one: Finding) -> dict[str, str]:
     return {
         "question": one.question,
         "measure": words(one.measure),
-        "estimate": f"{found.estimate:+.3f}",
-        "interval": f"{found.low:+.3f} to {found.high:+.3f}",
+        "estimate": signed(found.estimate),
+        "interval": f"{signed(found.low)} to {signed(found.high)}",
         "unit": one.unit,
         "p": f"{one.adjusted_p:.3f}" if one.adjusted_p >= 0.001 else "< 0.001",
         "rows": f"{found.rows:,}",
     }
+
+
+def signed(value: float) -> str:
+    return f"{value:+.3f}".replace("-", "−")
 
 
 def interval(point: Point) -> tuple[float, float] | None:
