@@ -44,7 +44,8 @@ from policies.policy_update import improve, kl_figures
 from policies.reinforce import paid
 from policies.reinforce_log import outcomes_of
 from policies.rollouts import Episode, column_names, reward_columns, sample_episodes
-from recipes.partner import Config, kl_penalty, start_agent
+from recipes.partner import Config, start_agent
+from recipes.shared import kl_penalty
 from recipes.sources import drawn
 from rewriting.data import load_exchanges
 from rewriting.exchange import Exchange

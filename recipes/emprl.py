@@ -16,11 +16,10 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recipes.settings import check_least, settings_of
+from recipes.shared import check_least, settings_of, start_accelerator
 from rewriting.errors import UserError
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 STAGES = ("both", "sft", "ppo")
 SAMPLED_AT_ONCE = 64  # responses; the output layer is read once for all of them
-PATIENCE = timedelta(hours=3)  # the others wait while the first process labels targets
 COUNTS = "sft_steps sft_batch_size sft_micro_batch_size balance"
 """Fields that are 1 or more; those of the second stage are checked by policies/ppo.py."""
 AMOUNTS = (
@@ -166,7 +164,7 @@ def run(config: Config) -> dict[str, Any]:
     from recipes.emprl_sft import conversations, shown, supervise
 
     check(config)
-    accelerator = start_accelerator(config)
+    accelerator = start_accelerator("emprl", config, plain(config))
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
     reward = None
     if config.stage != "sft":  # a mistake in the second stage is said before hours in the first
@@ -203,27 +201,6 @@ def check(config: Config) -> None:
         raise UserError("adapter none leaves nothing to train; use prefix or lora.")
     if config.targets:
         read(Path(config.targets).expanduser())
-
-
-def start_accelerator(config: Config) -> Any:
-    """The accelerator, with trackers where they were asked for."""
-    from accelerate import Accelerator
-    from accelerate.utils import InitProcessGroupKwargs
-
-    trackers = [name.strip() for name in config.report_to.split(",") if name.strip()]
-    try:
-        accelerator = Accelerator(
-            log_with=trackers or None,
-            project_dir=config.output,
-            kwargs_handlers=[InitProcessGroupKwargs(timeout=PATIENCE)],
-        )
-        if trackers:
-            accelerator.init_trackers(
-                "emprl", config=plain(config) | {"rewards": str(config.rewards)}
-            )
-    except (ValueError, ImportError) as error:
-        raise UserError(f"report_to {config.report_to}: {error}") from error
-    return accelerator
 
 
 def plain(config: Config) -> dict[str, Any]:

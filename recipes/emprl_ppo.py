@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.cards import command, write_card
+from recipes.shared import kl_penalty
 from rewriting.exchange import Exchange
 
 if TYPE_CHECKING:
@@ -102,17 +103,6 @@ def reinforce(
         save(config, generator, output / "policy")
         write_card(output / "policy", config, figures, card(config, generator, figures))
     return figures
-
-
-def kl_penalty(config: Config) -> Any:
-    """The price of leaving the first stage, or None."""
-    from rewards.kl import AdaptiveController, FixedController, KLPenalty
-
-    if not config.kl_weight:
-        return None
-    if config.kl_target:
-        return KLPenalty(AdaptiveController(config.kl_weight, target=config.kl_target))
-    return KLPenalty(FixedController(config.kl_weight))
 
 
 def card(config: Config, generator: Generator, figures: dict[str, Any]) -> str:

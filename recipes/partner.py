@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.cards import command, write_card
-from recipes.settings import check_least, settings_of
+from recipes.shared import check_least, kl_penalty, settings_of, start_accelerator
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
 
@@ -152,7 +152,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.named import Models, build_rewards
 
     check(config)
-    accelerator = start_accelerator(config)
+    accelerator = start_accelerator("partner", config, plain(config))
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
     splits = exchanges_of(config)
     agent = start_agent(config)
@@ -218,22 +218,6 @@ def check(config: Config) -> None:
         raise UserError("temperature must be above 0, top_p above 0 and at most 1.")
 
 
-def start_accelerator(config: Config) -> Any:
-    """The accelerator, with trackers where they were asked for."""
-    from accelerate import Accelerator
-
-    trackers = [name.strip() for name in config.report_to.split(",") if name.strip()]
-    try:
-        accelerator = Accelerator(log_with=trackers or None, project_dir=config.output)
-        if trackers:
-            accelerator.init_trackers(
-                "partner", config=plain(config) | {"rewards": str(config.rewards)}
-            )
-    except (ValueError, ImportError) as error:
-        raise UserError(f"report_to {config.report_to}: {error}") from error
-    return accelerator
-
-
 def plain(config: Config) -> dict[str, Any]:
     """The settings that a run must share with the run it goes on from."""
     return settings_of(config, NO_DIFFERENCE)
@@ -280,17 +264,6 @@ def start_agent(config: Config) -> EditAgent:
     # bfloat16 has too few digits for the small steps of a model that is trained whole.
     dtype = None if config.rank else torch.float32
     return EditAgent(Backbone.load(config.model, dtype=dtype), settings, seed=config.seed)
-
-
-def kl_penalty(config: Config) -> Any:
-    """The price of leaving the start, or None."""
-    from rewards.kl import AdaptiveController, FixedController, KLPenalty
-
-    if not config.kl_weight:
-        return None
-    if config.kl_target:
-        return KLPenalty(AdaptiveController(config.kl_weight, target=config.kl_target))
-    return KLPenalty(FixedController(config.kl_weight))
 
 
 def dev_exchanges(config: Config, splits: dict[Split, list[Exchange]]) -> list[Exchange]:

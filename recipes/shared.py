@@ -1,0 +1,55 @@
+"""What the recipes of reinforcement learning share: checks, the accelerator, the price of KL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+
+from rewriting.errors import UserError
+
+PATIENCE = timedelta(hours=3)  # the others wait while the first process labels or saves
+
+
+def check_least(config: Any, least: float, names: str) -> None:
+    """Refuse numbers below `least` in the fields of these names: before anything is loaded."""
+    for name in names.split():
+        if not getattr(config, name) >= least:  # not <: nan is refused as well
+            raise UserError(f"{name} must be {least} or more, not {getattr(config, name)}.")
+
+
+def settings_of(config: Any, left_out: str) -> dict[str, Any]:
+    """The settings that a run must share with the run it goes on from: all but these."""
+    return {name: value for name, value in asdict(config).items() if name not in left_out.split()}
+
+
+def start_accelerator(title: str, config: Any, settings: Mapping[str, Any]) -> Any:
+    """The accelerator, with trackers where they were asked for; they are told the settings."""
+    from accelerate import Accelerator
+    from accelerate.utils import InitProcessGroupKwargs
+
+    trackers = [name.strip() for name in config.report_to.split(",") if name.strip()]
+    try:
+        accelerator = Accelerator(
+            log_with=trackers or None,
+            project_dir=config.output,
+            kwargs_handlers=[InitProcessGroupKwargs(timeout=PATIENCE)],
+        )
+        if trackers:
+            told = dict(settings) | {"rewards": str(config.rewards)}
+            accelerator.init_trackers(title, config=told)
+    except (ValueError, ImportError) as error:
+        raise UserError(f"report_to {config.report_to}: {error}") from error
+    return accelerator
+
+
+def kl_penalty(config: Any) -> Any:
+    """The price of leaving the start, fixed or steered to `kl_target`; None where there is none."""
+    from rewards.kl import AdaptiveController, FixedController, KLPenalty
+
+    if not config.kl_weight:
+        return None
+    if config.kl_target:
+        return KLPenalty(AdaptiveController(config.kl_weight, target=config.kl_target))
+    return KLPenalty(FixedController(config.kl_weight))
