@@ -13,14 +13,18 @@ from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
 
 Probabilities = tuple[tuple[float, float, float], ...]
+WAYS = ("product", "mean")
 
 
 class LevelAlignment:
-    """exp(−Σ_m w_m · cross-entropy of mechanism m against its target level), from 0 to 1.
+    """How probable the target levels are, from 0 to 1, in one of two ways.
 
-    EmpRL (arXiv 2408.02976) rewards a response for being as empathic as the human one was, not for
-    the most empathy. With all weights 1 this is the product of the three probabilities of the
-    target levels. A weight of 0 leaves a mechanism out: the ablation that its authors ask for.
+    `combine: product` is EmpRL (arXiv 2408.02976): exp(−Σ_m w_m · cross-entropy of mechanism m
+    against its target level), with all weights 1 the product of the three probabilities of the
+    target levels. `combine: mean` is their weighted mean: the accuracy to be expected, which one
+    mechanism met for sure cannot carry. Both reward a response for being as empathic as the human
+    one was, not for the most empathy. A weight of 0 leaves a mechanism out: the ablation that
+    EmpRL's authors ask for.
 
     In: completions, seeker_post, and the target levels 0, 1 or 2 in the columns
     emotional_reactions, interpretations, explorations (those whose weight is not 0). Out: None
@@ -33,11 +37,15 @@ class LevelAlignment:
         identifier: Identifier,
         *,
         weights: Mapping[str, float] | None = None,
+        combine: str = "product",
         name: str = "level_alignment",
     ) -> None:
         self.__name__ = name
         self.identifier = identifier
         self.weights = _complete(weights or {})
+        if combine not in WAYS:
+            raise UserError(f"combine is {' or '.join(WAYS)}, not {combine!r}.")
+        self.combine = combine
 
     def __call__(
         self, *, completions: Sequence[Any], seeker_post: Sequence[str], **columns: Any
@@ -64,7 +72,10 @@ class LevelAlignment:
             return 0.0
         weights = [weight for weight in self.weights.values() if weight]
         found = zip(probabilities, target, weights, strict=True)
-        return math.prod(p[level] ** weight for p, level, weight in found)
+        met = [(p[level], weight) for p, level, weight in found]
+        if self.combine == "mean":
+            return sum(p * weight for p, weight in met) / sum(weights)
+        return math.prod(p**weight for p, weight in met)
 
     def _assess(self, pairs: list[tuple[str, str]]) -> list[Probabilities]:
         if not pairs:

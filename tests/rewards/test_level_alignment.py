@@ -1,4 +1,4 @@
-"""EmpRL's reward: the product of the probabilities of the target levels."""
+"""EmpRL's reward: the product, or the mean, of the probabilities of the target levels."""
 
 import math
 from typing import Any
@@ -39,6 +39,19 @@ def test_a_weight_of_0_leaves_a_mechanism_and_its_column_out() -> None:
     assert term(**columns) == pytest.approx([0.7 * 0.8, 0.8 * 0.8, 0.2 * 0.15])
 
 
+def test_the_mean_of_probabilities_by_hand() -> None:
+    found = LevelAlignment(FakeIdentifier(), combine="mean")(**COLUMNS)
+    assert found == pytest.approx([(0.7 + 0.8 + 0.7) / 3, 0.8, (0.2 + 0.15 + 0.15) / 3])
+    weights = {"emotional_reactions": 2.0, "explorations": 0}
+    found = LevelAlignment(FakeIdentifier(), weights=weights, combine="mean")(**COLUMNS)
+    assert found == pytest.approx([(2 * 0.7 + 0.8) / 3, 0.8, (2 * 0.2 + 0.15) / 3])
+
+
+def test_an_unknown_way_to_combine_is_refused() -> None:
+    with pytest.raises(UserError, match="combine is product or mean, not 'sum'"):
+        LevelAlignment(FakeIdentifier(), combine="sum")
+
+
 @pytest.mark.parametrize("missing", [None, "", math.nan])
 def test_a_row_without_a_target_is_left_out_and_not_assessed(missing: Any) -> None:
     identifier = FakeIdentifier()
@@ -63,9 +76,10 @@ def test_batch_size_and_order_do_not_matter() -> None:
         assert LevelAlignment(FakeIdentifier())(**part) == [whole[i] for i in order]
 
 
-def test_silence_meets_no_target() -> None:
+@pytest.mark.parametrize("combine", ["product", "mean"])
+def test_silence_meets_no_target(combine: str) -> None:
     targets = {"emotional_reactions": [0], "interpretations": [0], "explorations": [0]}
-    term = LevelAlignment(FakeIdentifier())
+    term = LevelAlignment(FakeIdentifier(), combine=combine)
     assert term(completions=["  "], seeker_post=["Hi."], **targets) == [0.0]
 
 
