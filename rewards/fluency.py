@@ -15,19 +15,28 @@ class Fluency:
 
     A term of PARTNER's reward (arXiv 2101.07714). It is 1 / perplexity, so it can be added with a
     positive weight, and the N-th root keeps long responses from being punished for their length.
+    `log: true` gives its logarithm, 0 or less: twice the perplexity costs the same wherever it
+    happens, while 1 / perplexity is nearly all about the most predictable responses.
     The model is the bare backbone, or one of its roles. An empty completion is scored as the end
     token alone.
     """
 
     def __init__(
-        self, backbone: Backbone | None = None, *, role: str | None = None, name: str = "fluency"
+        self,
+        backbone: Backbone | None = None,
+        *,
+        role: str | None = None,
+        log: bool = False,
+        name: str = "fluency",
     ) -> None:
         self.backbone = backbone or Backbone.shared()
         self.role = role
+        self.log = log
         self.__name__ = name
 
     def __call__(self, completions: Sequence[Any], **_: Any) -> list[float]:
-        return [math.exp(mean) for mean in mean_log_probs(self.backbone, completions, self.role)]
+        means = mean_log_probs(self.backbone, completions, self.role)
+        return means if self.log else [math.exp(mean) for mean in means]
 
 
 def mean_log_probs(

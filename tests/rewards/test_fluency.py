@@ -25,6 +25,12 @@ def test_fluency_is_the_geometric_mean_probability(backbone: Backbone) -> None:
         assert 0 < value <= 1
 
 
+def test_its_logarithm_is_minus_the_log_perplexity(backbone: Backbone) -> None:
+    found = Fluency(backbone, log=True)(completions=TEXTS)
+    perplexity = Perplexity(backbone)(completions=TEXTS)
+    assert found == pytest.approx([-math.log(value) for value in perplexity])
+
+
 def test_perplexity_is_its_inverse(backbone: Backbone) -> None:
     fluency, perplexity = Fluency(backbone), Perplexity(backbone)
     columns = {"completions": TEXTS, "seeker_post": [""] * 4, "response_post": [""] * 4}
