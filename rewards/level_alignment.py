@@ -13,6 +13,7 @@ from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
 
 Probabilities = tuple[tuple[float, float, float], ...]
+Target = tuple[int, ...]
 WAYS = ("product", "mean")
 
 
@@ -26,6 +27,11 @@ class LevelAlignment:
     one was, not for the most empathy. A weight of 0 leaves a mechanism out: the ablation that
     EmpRL's authors ask for.
 
+    `relative: true` subtracts what the other responses of the call would have got, on average, had
+    they been given to this row's target. Some targets are easier than others, whatever is said;
+    this takes that noise away and leaves the gradient to be expected as it is, because nothing of
+    it depends on the row's own response. A single row has nobody to be compared with.
+
     In: completions, seeker_post, and the target levels 0, 1 or 2 in the columns
     emotional_reactions, interpretations, explorations (those whose weight is not 0). Out: None
     where a row lacks a target. A blank completion gets 0: being silent is no way of meeting the
@@ -38,6 +44,7 @@ class LevelAlignment:
         *,
         weights: Mapping[str, float] | None = None,
         combine: str = "product",
+        relative: bool = False,
         name: str = "level_alignment",
     ) -> None:
         self.__name__ = name
@@ -46,6 +53,7 @@ class LevelAlignment:
         if combine not in WAYS:
             raise UserError(f"combine is {' or '.join(WAYS)}, not {combine!r}.")
         self.combine = combine
+        self.relative = relative
 
     def __call__(
         self, *, completions: Sequence[Any], seeker_post: Sequence[str], **columns: Any
@@ -61,13 +69,26 @@ class LevelAlignment:
         # made of, and with it the rounding, would depend on the past, and resuming would show.
         unique = list(dict.fromkeys(asked))
         probabilities = dict(zip(unique, self._assess(unique), strict=True))
-        rows = zip(seeker_post, responses, targets, strict=True)
+        pairs = zip(seeker_post, responses, strict=True)
+        found = [probabilities.get(pair) for pair in pairs]
+        compared = [one for one, target in zip(found, targets, strict=True) if target is not None]
         return [
-            None if target is None else self._score(probabilities.get((seeker, response)), target)
-            for seeker, response, target in rows
+            None
+            if target is None
+            else self._score(one, target) - self._others(compared, one, target)
+            for one, target in zip(found, targets, strict=True)
         ]
 
-    def _score(self, probabilities: Probabilities | None, target: Sequence[int]) -> float:
+    def _others(
+        self, found: Sequence[Probabilities | None], own: Probabilities | None, target: Target
+    ) -> float:
+        """What the other responses would have got for this target, on average."""
+        if not self.relative or len(found) < 2:
+            return 0.0
+        total = sum(self._score(one, target) for one in found) - self._score(own, target)
+        return total / (len(found) - 1)
+
+    def _score(self, probabilities: Probabilities | None, target: Target) -> float:
         if probabilities is None:
             return 0.0
         weights = [weight for weight in self.weights.values() if weight]
@@ -84,7 +105,7 @@ class LevelAlignment:
         found = self.identifier.assess(seekers, responses, rationales=False)
         return [tuple(a.judgements[m].probabilities for m in self._counted) for a in found]
 
-    def _targets(self, columns: Mapping[str, Any], rows: int) -> list[tuple[int, ...] | None]:
+    def _targets(self, columns: Mapping[str, Any], rows: int) -> list[Target | None]:
         missing = [mechanism for mechanism in self._counted if mechanism not in columns]
         if missing:
             raise UserError(
@@ -93,7 +114,7 @@ class LevelAlignment:
             )
         return [self._target([columns[m][row] for m in self._counted], row) for row in range(rows)]
 
-    def _target(self, values: list[Any], row: int) -> tuple[int, ...] | None:
+    def _target(self, values: list[Any], row: int) -> Target | None:
         if any(value is None or value == "" or value != value for value in values):
             return None
         named = zip(self._counted, values, strict=True)

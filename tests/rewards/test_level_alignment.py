@@ -47,6 +47,24 @@ def test_the_mean_of_probabilities_by_hand() -> None:
     assert found == pytest.approx([(2 * 0.7 + 0.8) / 3, 0.8, (2 * 0.2 + 0.15) / 3])
 
 
+def test_relative_takes_away_what_the_others_would_have_got_for_the_target() -> None:
+    found = LevelAlignment(FakeIdentifier(), combine="mean", relative=True)(**COLUMNS)
+    absolute = LevelAlignment(FakeIdentifier(), combine="mean")
+    for row in range(3):
+        target = {name: [COLUMNS[name][row]] * 3 for name in list(COLUMNS)[2:]}
+        everyone = absolute(**(COLUMNS | target))
+        others = [value for number, value in enumerate(everyone) if number != row and value]
+        assert found[row] == pytest.approx((everyone[row] or 0) - sum(others) / 2)
+
+
+def test_relative_where_all_say_the_same_nothing_is_better_than_anything() -> None:
+    columns = COLUMNS | {"completions": ["Stop."] * 3, "seeker_post": ["I failed."] * 3}
+    term = LevelAlignment(FakeIdentifier(), relative=True)
+    assert term(**columns) == pytest.approx([0.0, 0.0, 0.0])
+    alone = {name: values[:1] for name, values in COLUMNS.items()}
+    assert term(**alone) == LevelAlignment(FakeIdentifier())(**alone)
+
+
 def test_an_unknown_way_to_combine_is_refused() -> None:
     with pytest.raises(UserError, match="combine is product or mean, not 'sum'"):
         LevelAlignment(FakeIdentifier(), combine="sum")
