@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 STAGES = ("both", "sft", "ppo")
-SAMPLED_AT_ONCE = 64  # responses; the output layer is read once for all of them
+SAMPLED_AT_ONCE = 96  # responses; the output layer is read once for all of them
 COUNTS = "sft_steps sft_batch_size sft_micro_batch_size balance"
 """Fields that are 1 or more; those of the second stage are checked by policies/ppo.py."""
 AMOUNTS = (

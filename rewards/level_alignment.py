@@ -30,7 +30,8 @@ class LevelAlignment:
     `relative: true` subtracts what the other responses of the call would have got, on average, had
     they been given to this row's target. Some targets are easier than others, whatever is said;
     this takes that noise away and leaves the gradient to be expected as it is, because nothing of
-    it depends on the row's own response. A single row has nobody to be compared with.
+    it depends on the row's own response. What is logged stays near 0 while all get better together.
+    A single row has nobody to be compared with.
 
     In: completions, seeker_post, and the target levels 0, 1 or 2 in the columns
     emotional_reactions, interpretations, explorations (those whose weight is not 0). Out: None

@@ -26,6 +26,7 @@ from recipes.emprl_sft import conversations
 from recipes.entry import run_training
 from rewards.identifiers import named
 from rewriting import Exchange, UserError
+from rewriting.exchange import MECHANISMS
 from tests.recipes.words import Words
 from tests.tiny_lm import write_tiny_llama
 from tests.tiny_t5 import write_tiny_t5
@@ -301,11 +302,31 @@ def test_every_config_is_one(file: Path) -> None:
 
     settings = yaml.safe_load(file.read_text(encoding="utf-8"))
     config = Config(**settings)  # unknown fields raise
-    build_rewards(config.rewards, Models(identifier=Words()))
+    build_rewards(config.rewards, Models(identifier=Words(), language_model=object()))
     assert config.stage in emprl.STAGES
     named_in = re.search(r"--config configs/(\S+)", file.read_text(encoding="utf-8"))
     assert named_in is not None
     assert named_in[1] == file.name
+
+
+@pytest.mark.parametrize("kind", ["without", "kl"])
+def test_an_ablation_differs_from_the_whole_in_what_it_is_named_for(kind: str) -> None:
+    def read(file: Path) -> dict[str, Any]:
+        settings: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+        return settings
+
+    whole = read(ROOT / "configs" / "emprl.yaml") | {"stage": "ppo", "from_policy": "emprl-sft"}
+    files = sorted((ROOT / "configs").glob(f"emprl_{kind}_*.yaml"))
+    assert len(files) == 4
+    for file in files:
+        other = read(file)
+        named_for = file.stem.removeprefix(f"emprl_{kind}_")
+        if named_for in MECHANISMS:
+            assert other["rewards"]["level_alignment"].pop("weights") == {named_for: 0}
+        else:
+            assert other.pop("kl_weight") == (0 if named_for == "kl" else float(named_for))
+        assert other.pop("output") == f"runs/{file.stem}"
+        assert {name: whole[name] for name in other} == other
 
 
 def test_every_setting_is_explained_and_in_a_group() -> None:
