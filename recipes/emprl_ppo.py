@@ -125,7 +125,7 @@ def card(config: Config, generator: Generator, figures: dict[str, Any]) -> str:
         command=command("emprl", config),
         temperature=config.temperature,
         top_p=config.top_p,
-        results="\n".join([*head, *rows]),
+        results="\n".join([*head, *rows]) or "Not measured: the run had no dev exchanges.",
     )
 
 
