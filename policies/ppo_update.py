@@ -90,6 +90,11 @@ def improve(
                 sums = accelerator.reduce(sums.to(accelerator.device), reduction="sum").cpu()
             total, num_tokens = total + sums, num_tokens + tokens
             update_kl = float(sums[SUMS.index("update_kl")]) / tokens
+            if not math.isfinite(update_kl):
+                raise UserError(
+                    "the policy can no longer say what it said in this step, and its KL is "
+                    "infinite. Train with top_p 1; if it was, with a lower learning_rate."
+                )
             if target_kl is not None and update_kl > 1.5 * target_kl:
                 optimizer.zero_grad()
                 stopped = True

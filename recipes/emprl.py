@@ -76,6 +76,10 @@ class Config:
         default="",
         metadata={"help": "File that keeps target levels, for several runs; '': in OUTPUT."},
     )
+    expected_targets: bool = field(
+        default=False,
+        metadata={"help": "Reward the levels that people show in such conversations, not one's."},
+    )
     balance: int = field(
         default=1,
         metadata={
@@ -108,7 +112,7 @@ class Config:
     sft_average: float = field(
         default=0.0, metadata={"help": "Decay of the average of the weights to keep; 0: none."}
     )
-    sft_dev_rows: int = field(default=256, metadata={"help": "Exchanges of its dev loss."})
+    sft_dev_rows: int = field(default=256, metadata={"help": "Exchanges of its dev loss; 0: all."})
 
     steps: int = field(default=16, metadata={"help": "Steps of PPO."})
     ppo_temperature: float = field(
@@ -193,6 +197,11 @@ def check(config: Config) -> None:
         raise UserError(f"stage is {', '.join(STAGES)}, not {config.stage!r}.")
     check_least(config, 1, COUNTS)
     check_least(config, 0, AMOUNTS)
+    for name in ("gamma", "lam", "sft_average"):
+        if getattr(config, name) > 1:
+            raise UserError(f"{name} must be from 0 to 1, not {getattr(config, name)}.")
+    if config.kl_target and not config.kl_weight:
+        raise UserError("kl_target steers the price of the KL: give kl_weight, its start, too.")
     if config.max_grad_norm <= 0:
         raise UserError(f"max_grad_norm must be above 0, not {config.max_grad_norm}.")
     # What the policy will be used with; it would fail when it is saved, after training.

@@ -51,8 +51,10 @@ def reinforce(
     from policies.ppo import train
     from recipes.emprl import plain
     from recipes.emprl_sft import save
+    from recipes.expected_targets import with_expected_targets
     from recipes.sources import drawn
     from recipes.targets import balanced, with_targets
+    from rewards.named import Models
 
     output = Path(config.output)
     # No more than the steps will use: labelling costs as much as rewarding does.
@@ -64,6 +66,8 @@ def reinforce(
     chosen = labelled[: len(rows)]
     if config.balance > 1:
         chosen = balanced(chosen, used, config.seed)
+    if config.expected_targets:
+        chosen = with_expected_targets(chosen, Models().sentence_encoder)
     generator.freeze_reference()
     result = train(
         generator,

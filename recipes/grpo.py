@@ -12,6 +12,7 @@ The rewriter is written to OUTPUT/policy: `rewriting rewrite --policy OUTPUT/pol
 
 from __future__ import annotations
 
+import json
 import logging
 import shutil
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from recipes import sharding
 from recipes.cards import command, write_card
+from recipes.shared import settings_of
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
 
@@ -30,6 +32,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 ALGORITHMS = ("grpo", "rloo")
 COUNTS = "rank alpha steps batch_size max_prompt_tokens max_new_tokens save_every"
+SETTINGS = "settings.json"
+NO_DIFFERENCE = "output steps use_vllm gradient_checkpointing save_every report_to"
+"""Settings that a run may go on with when they have changed."""
+NOT_FOR_TRL = {"prompt", "completion", "image", "images", "rationales"}
+"""Columns of the data that TRL takes for something else, or that its tables cannot hold."""
 ADAPTER_FILES = ("adapter_model.safetensors", "adapter_config.json")
 REWARDS = "{empathy_change: 1.0, fluency: 25.0, specificity: 1.0, repetition: 1.0, edit_size: 0}"
 
@@ -88,9 +95,17 @@ def run(config: Config) -> dict[str, Any]:
     from policies.rewrite_prompt import RewritePrompt, end_tokens
     from recipes.sources import drawn, load_splits
     from rewards.named import Models, build_rewards
-    from rewriting.runtime.files import disk_errors
+    from rewriting.runtime.files import disk_errors, write_json
 
     check(config)
+    output = Path(config.output)
+    settings = settings_of(config, NO_DIFFERENCE)
+    same_run(output, settings)
+    folder, checkpoint = output / "policy", last_checkpoint(output)
+    if num_steps(checkpoint) >= config.steps and (folder / "results.json").is_file():
+        logger.info("%s is finished: remove it, or name another output, to train anew", output)
+        found: dict[str, Any] = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+        return dict(found["figures"])
     refuse_encoder_decoder(config.model)
     exchanges = drawn(
         load_splits(config.data, keep_crisis=config.keep_crisis)["train"],
@@ -106,19 +121,19 @@ def run(config: Config) -> dict[str, Any]:
     # TRL ends a completion at any end token that the model declares: here, at a quotation mark too.
     model.generation_config.eos_token_id = end_tokens(tokenizer)
     rows = rows_for(exchanges, RewritePrompt(tokenizer, config.max_prompt_tokens))
-    output = Path(config.output)
     with disk_errors(output):
         trainer = make_trainer(config, arguments, model, tokenizer, rows, judged(reward))
         sharding.sample_together(trainer, model)
-        trainer.train(resume_from_checkpoint=last_checkpoint(output))
-    folder = output / "policy"
+        if trainer.accelerator.is_main_process:
+            write_json(output / SETTINGS, settings)
+        trainer.train(resume_from_checkpoint=checkpoint)
     history = trainer.state.log_history
     figures = {"rows": len(exchanges), "log": [row for row in history if "reward" in row]}
     with disk_errors(folder):
         save_adapter(trainer, folder, config.model)
     if trainer.accelerator.is_main_process:
-        settings = RewriterSettings(config.model, config.max_new_tokens, config.max_prompt_tokens)
-        write_rewriter(folder, settings)
+        lengths = (config.max_new_tokens, config.max_prompt_tokens)
+        write_rewriter(folder, RewriterSettings(config.model, *lengths))
         write_card(folder, config, figures, card(config, figures))
     return figures
 
@@ -139,6 +154,15 @@ def check(config: Config) -> None:
             raise UserError(f"{name} must be 0 or more, not {getattr(config, name)}.")
 
 
+def same_run(output: Path, settings: dict[str, Any]) -> None:
+    """TRL goes on from any checkpoint that it finds, whatever it was trained for: ask first."""
+    from rewriting.runtime.checkpoints import check_settings
+
+    path = output / SETTINGS
+    if path.is_file() and last_checkpoint(output) is not None:
+        check_settings(output, json.loads(path.read_text(encoding="utf-8")), settings)
+
+
 def refuse_encoder_decoder(name: str) -> None:
     """TRL would fail at its first step, with a confusing error."""
     from transformers import AutoConfig
@@ -156,17 +180,20 @@ def refuse_encoder_decoder(name: str) -> None:
         )
 
 
-def rows_for(exchanges: Sequence[Exchange], prompt: Any) -> list[dict[str, str]]:
-    """The rows of TRL's data set: the request, and the columns that rewards read."""
+def rows_for(exchanges: Sequence[Exchange], prompt: Any) -> list[dict[str, Any]]:
+    """The rows of TRL's data set: the request, and the columns of the data, for rewards."""
+    from policies.rollouts import column_names
+
     start = prompt.tokenizer.bos_token
     adds_start = bool(start) and prompt.tokenizer("")["input_ids"][:1] == prompt.tokens(start)
+    names = [name for name in column_names(exchanges) if name not in NOT_FOR_TRL]
     rows = []
     for one in exchanges:
         text = prompt.text(one)
         if adds_start:  # the chat template wrote one, and TRL's tokenizing would add another
             text = text.removeprefix(start)
-        posts = {"seeker_post": one.seeker_post, "response_post": one.response_post}
-        rows.append({"prompt": text} | posts)
+        known = one.row()
+        rows.append({"prompt": text} | {name: known.get(name) for name in names})
     return rows
 
 
@@ -247,6 +274,11 @@ def last_checkpoint(output: Path) -> str | None:
     from transformers.trainer_utils import get_last_checkpoint
 
     return get_last_checkpoint(str(output)) if output.is_dir() else None
+
+
+def num_steps(checkpoint: str | None) -> int:
+    """How many steps a checkpoint of TRL's is worth."""
+    return int(checkpoint.rsplit("-", 1)[1]) if checkpoint else 0
 
 
 def save_adapter(trainer: Any, folder: Path, model: str) -> None:

@@ -1,4 +1,7 @@
-"""`level_alignment`: how likely the response shows each mechanism at its target level (EmpRL)."""
+"""`level_alignment`: how likely the response shows each mechanism at its target level (EmpRL).
+
+Legend: R responses and T targets of the rows of a call, of which there are B.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from rewards.identifiers.assessment import Identifier
 from rewards.protocol import texts
 from rewriting.data.formats import parse_level
 from rewriting.errors import UserError
-from rewriting.exchange import MECHANISMS
+from rewriting.exchange import LEVELS, MECHANISMS
 
 Probabilities = tuple[tuple[float, float, float], ...]
-Target = tuple[int, ...]
+Target = tuple[tuple[float, float, float], ...]
 WAYS = ("product", "mean")
 
 
@@ -22,21 +27,30 @@ class LevelAlignment:
 
     `combine: product` is EmpRL (arXiv 2408.02976): exp(−Σ_m w_m · cross-entropy of mechanism m
     against its target level), with all weights 1 the product of the three probabilities of the
-    target levels. `combine: mean` is their weighted mean: the accuracy to be expected, which one
-    mechanism met for sure cannot carry. Both reward a response for being as empathic as the human
-    one was, not for the most empathy. A weight of 0 leaves a mechanism out: the ablation that
-    EmpRL's authors ask for.
+    target levels. `combine: mean` is their weighted mean: the accuracy to be expected. Each
+    mechanism is worth its share of it, whatever the others are. Both reward a response for being
+    as empathic as the human one was, not for the most empathy. A weight of 0 leaves a mechanism
+    out: the ablation that EmpRL's authors ask for.
 
-    `relative: true` subtracts what the other responses of the call would have got, on average, had
-    they been given to this row's target. Some targets are easier than others, whatever is said;
-    this takes that noise away and leaves the gradient to be expected as it is, because nothing of
-    it depends on the row's own response. What is logged stays near 0 while all get better together.
-    A single row has nobody to be compared with.
+    Two more ways compare the rows of a call, score(i, j) being response i's for the target of j:
+
+    `calibrated: c` subtracts c times what the other responses would have got, had this one's levels
+    been their target: score(i, i) − c · mean_j agreement(i, j). Most people show most
+    mechanisms at level 0, so that a response which shows nothing does well for anybody, and a
+    policy that cannot tell conversations apart does best to show nothing ever. With c = 1 it does
+    best to show each level as often as people do: this is the quadratic proper scoring rule (Brier
+    1950) on a policy's levels. Between 0 and 1 it leans towards the usual level.
+
+    `relative: true` subtracts what the other responses got, on average, for this row's target:
+    score(i, i) − mean_j score(j, i). Some targets are easier than others, whatever is said; this
+    takes that noise away and leaves the gradient to be expected as it is, because nothing of it
+    depends on the row's own response. What is logged stays near 0 while all get better together.
 
     In: completions, seeker_post, and the target levels 0, 1 or 2 in the columns
-    emotional_reactions, interpretations, explorations (those whose weight is not 0). Out: None
-    where a row lacks a target. A blank completion gets 0: being silent is no way of meeting the
-    target "no empathy".
+    emotional_reactions, interpretations, explorations (those whose weight is not 0). Three
+    probabilities may stand for a level: the score is then the one to be expected. Out: None where
+    a row lacks a target, or has nobody to be compared with. A blank completion gets the score 0:
+    being silent is no way of meeting the target "no empathy".
     """
 
     def __init__(
@@ -45,6 +59,7 @@ class LevelAlignment:
         *,
         weights: Mapping[str, float] | None = None,
         combine: str = "product",
+        calibrated: float = 0.0,
         relative: bool = False,
         name: str = "level_alignment",
     ) -> None:
@@ -54,7 +69,11 @@ class LevelAlignment:
         if combine not in WAYS:
             raise UserError(f"combine is {' or '.join(WAYS)}, not {combine!r}.")
         self.combine = combine
+        if not (math.isfinite(calibrated) and calibrated >= 0):
+            raise UserError(f"calibrated is 0 or more, not {calibrated}.")
+        self.calibrated = float(calibrated)
         self.relative = relative
+        self.compares_rows = bool(calibrated) or relative
 
     def __call__(
         self, *, completions: Sequence[Any], seeker_post: Sequence[str], **columns: Any
@@ -72,32 +91,45 @@ class LevelAlignment:
         probabilities = dict(zip(unique, self._assess(unique), strict=True))
         pairs = zip(seeker_post, responses, strict=True)
         found = [probabilities.get(pair) for pair in pairs]
-        compared = [one for one, target in zip(found, targets, strict=True) if target is not None]
-        return [
-            None
-            if target is None
-            else self._score(one, target) - self._others(compared, one, target)
-            for one, target in zip(found, targets, strict=True)
-        ]
+        known = [row for row, target in enumerate(targets) if target is not None]
+        scores = self._scores([found[row] for row in known], [targets[row] for row in known])
+        rewards: list[float | None] = [None] * len(responses)
+        for row, score in zip(known, scores, strict=True):
+            rewards[row] = score
+        return rewards
 
-    def _others(
-        self, found: Sequence[Probabilities | None], own: Probabilities | None, target: Target
-    ) -> float:
-        """What the other responses would have got for this target, on average."""
-        if not self.relative or len(found) < 2:
-            return 0.0
-        total = sum(self._score(one, target) for one in found) - self._score(own, target)
-        return total / (len(found) - 1)
+    def _scores(
+        self, found: Sequence[Probabilities | None], targets: Sequence[Target]
+    ) -> Sequence[float | None]:
+        """Of responses and their targets, compared with each other where that is asked for."""
+        if not self.compares_rows:
+            return [self._score(one, target) for one, target in zip(found, targets, strict=True)]
+        if len(found) < 2:
+            return [None] * len(found)
+        score_RT = np.array([[self._score(one, target) for target in targets] for one in found])
+        reward_R = score_RT.diagonal().copy()
+        if self.relative:
+            reward_R -= _mean_of_others(score_RT.T)
+        if self.calibrated:
+            agreement_RR = np.array([[self._agreement(one, o) for o in found] for one in found])
+            reward_R -= self.calibrated * _mean_of_others(agreement_RR)
+            if self.relative:
+                reward_R += self.calibrated * _mean_among_others(agreement_RR)
+        return [float(reward) for reward in reward_R]
+
+    def _agreement(self, own: Probabilities | None, other: Probabilities | None) -> float:
+        """What a response would get for showing what another one shows; silence agrees with all."""
+        return self._score(other, own) if own is not None else 1.0
 
     def _score(self, probabilities: Probabilities | None, target: Target) -> float:
         if probabilities is None:
             return 0.0
         weights = [weight for weight in self.weights.values() if weight]
         found = zip(probabilities, target, weights, strict=True)
-        met = [(p[level], weight) for p, level, weight in found]
         if self.combine == "mean":
-            return sum(p * weight for p, weight in met) / sum(weights)
-        return math.prod(p**weight for p, weight in met)
+            met = [weight * _dot(p, wanted) for p, wanted, weight in found]
+            return sum(met) / sum(weights)
+        return math.prod(_dot([one**weight for one in p], wanted) for p, wanted, weight in found)
 
     def _assess(self, pairs: list[tuple[str, str]]) -> list[Probabilities]:
         if not pairs:
@@ -119,11 +151,41 @@ class LevelAlignment:
         if any(value is None or value == "" or value != value for value in values):
             return None
         named = zip(self._counted, values, strict=True)
-        return tuple(parse_level(value, f"{mechanism} of row {row}") for mechanism, value in named)
+        return tuple(_wanted(value, f"{mechanism} of row {row}") for mechanism, value in named)
 
     @property
     def _counted(self) -> list[str]:
         return [mechanism for mechanism, weight in self.weights.items() if weight]
+
+
+def _dot(values: Sequence[float], shares: Sequence[float]) -> float:
+    return sum(value * share for value, share in zip(values, shares, strict=True))
+
+
+def _wanted(value: Any, name: str) -> tuple[float, float, float]:
+    """The probability of each level: 1 for the one that is named, or as they are given."""
+    if not isinstance(value, list | tuple):
+        level = parse_level(value, name)
+        return (float(level == 0), float(level == 1), float(level == 2))
+    if len(value) != len(LEVELS) or abs(sum(value) - 1) > 1e-3 or min(value) < 0:
+        raise UserError(
+            f"{name} is {value!r}; a target is a level, or three probabilities that add up to 1."
+        )
+    zero, one, two = map(float, value)
+    return (zero, one, two)
+
+
+def _mean_of_others(score_BB: np.ndarray) -> np.ndarray:
+    """[B]: the mean of each row without its place on the diagonal."""
+    return (score_BB.sum(axis=1) - score_BB.diagonal()) / (len(score_BB) - 1)
+
+
+def _mean_among_others(value_BB: np.ndarray) -> np.ndarray:
+    """[B]: for each row, the mean over pairs of two others; 0 where there are no two."""
+    size = len(value_BB)
+    apart_BB = value_BB * (1 - np.eye(size))
+    total_B = apart_BB.sum() - apart_BB.sum(axis=0) - apart_BB.sum(axis=1)
+    return total_B / max(1, (size - 1) * (size - 2))
 
 
 def _complete(weights: Mapping[str, float]) -> dict[str, float]:

@@ -31,6 +31,7 @@ class Repetition:
         self.__name__ = name
         self.n = n
         self.across_batch = across_batch
+        self.compares_rows = across_batch
 
     def __call__(
         self,

@@ -10,7 +10,16 @@ from numbers import Real
 from typing import Any, Self
 
 from rewards.protocol import Reward, awaited, called, is_async, run
-from rewards.scaling import SCALES, Gather, Moments, across_processes, merged, moments_of, scaled
+from rewards.scaling import (
+    SCALES,
+    Gather,
+    Moments,
+    across_processes,
+    merged,
+    moments_of,
+    process_index,
+    scaled,
+)
 from rewriting.errors import UserError
 
 Values = list[float | None]
@@ -81,9 +90,9 @@ def mean(values: Values) -> float | None:
 class RewardSum:
     """Σ weight · scaled term, over the terms that apply to a row.
 
-    terms: name → Term. name: what TRL's logs call the sum. gather: brings the moments of scaled
-    terms together from all processes, which then must all score as often; by default through
-    torch.distributed where that runs.
+    terms: name → Term. name: what TRL's logs call the sum. gather: brings together, from all
+    processes, the moments of scaled terms and the rows of terms that compare them; all must then
+    score as often. By default through torch.distributed where that runs.
 
     A Reward itself, so it goes into a TRL trainer's `reward_funcs` as it is, and into another sum.
     A part for `Checkpoints` as well: its state is the running moments of the scaled terms.
@@ -123,12 +132,13 @@ class RewardSum:
         """Score a batch, term by term.
 
         update: let the scaled terms count this batch into their moments, before they are scaled by
-        them: in training, not in evaluation.
+        them, and those with `compares_rows` see the rows of all processes: in training, not in
+        evaluation, where one process may have more batches than another.
         """
         return self._score(columns | {"completions": completions}, update)
 
     def _score(self, columns: dict[str, Any], update: bool) -> Scores:
-        values = self._values(_filled(columns))
+        values = self._values(_filled(columns), update)
         if update and self.moments:
             self._update(values)
         contributions = {
@@ -146,19 +156,32 @@ class RewardSum:
             return None
         return term.weight * scaled(value, self.moments.get(name, Moments()), term.scale)
 
-    def _values(self, columns: dict[str, Any]) -> dict[str, Values]:
+    def _values(self, columns: dict[str, Any], update: bool) -> dict[str, Values]:
         """Every term's checked values. Sync terms run in order, then async ones all at once."""
         if not len(columns["completions"]):
             return {name: [] for name in self.terms}
         asynchronous = {name: t.reward for name, t in self.terms.items() if is_async(t.reward)}
         found = {
-            name: called(name, term.reward, columns)
+            name: self._called(name, term.reward, columns, update)
             for name, term in self.terms.items()
             if name not in asynchronous
         }
         if asynchronous:
             found |= run(_together(asynchronous, columns))
         return {name: found[name] for name in self.terms}
+
+    def _called(
+        self, name: str, reward: Reward, columns: Mapping[str, Any], update: bool
+    ) -> Values:
+        """A term's values for the rows of this process, whoever else's it has to see for them."""
+        if not (update and getattr(reward, "compares_rows", False)):
+            return called(name, reward, columns)
+        rows = {key: column for key, column in columns.items() if isinstance(column, list)}
+        shares = self.gather(rows)
+        first = sum(len(share["completions"]) for share in shares[: process_index()])
+        whole = {key: [value for share in shares for value in share[key]] for key in rows}
+        own = slice(first, first + len(columns["completions"]))
+        return called(name, reward, {**columns, **whole})[own]
 
     def _update(self, values: Mapping[str, Values]) -> None:
         batch = {name: moments_of(values[name]) for name in self.moments}

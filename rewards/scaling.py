@@ -78,3 +78,11 @@ def across_processes(value: Any) -> list[Any]:
     values: list[Any] = [None] * distributed.get_world_size()
     distributed.all_gather_object(values, value)
     return values
+
+
+def process_index() -> int:
+    """The place of this process's value in that list."""
+    import torch.distributed as distributed
+
+    running = distributed.is_available() and distributed.is_initialized()
+    return distributed.get_rank() if running else 0

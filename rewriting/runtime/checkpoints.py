@@ -178,7 +178,7 @@ class Checkpoints:
         if folder is None:
             return 0
         state = json.loads((folder / STATE).read_text(encoding="utf-8"))
-        self._check_settings(folder, state["settings"])
+        check_settings(folder, state["settings"], self.settings)
         trees = load_checkpoint(folder)
         for name, part in parts.items():
             if name not in trees:
@@ -186,17 +186,19 @@ class Checkpoints:
             part.load_state_dict(trees[name])
         return int(state["step"])
 
-    def _check_settings(self, folder: Path, before: Mapping[str, Any]) -> None:
-        changed = [
-            f"{name} was {before.get(name)!r} and is now {self.settings.get(name)!r}"
-            for name in sorted(before.keys() | self.settings.keys())
-            if before.get(name) != self.settings.get(name)
-        ]
-        if changed:
-            raise UserError(
-                f"cannot go on from {folder}: {'; '.join(changed)}. "
-                "Use the former settings or another output folder."
-            )
+
+def check_settings(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse to go on from a run that had other settings; the message names them."""
+    changed = [
+        f"{name} was {before.get(name)!r} and is now {now.get(name)!r}"
+        for name in sorted(before.keys() | now.keys())
+        if before.get(name) != now.get(name)
+    ]
+    if changed:
+        raise UserError(
+            f"cannot go on from {folder}: {'; '.join(changed)}. "
+            "Use the former settings or another output folder."
+        )
 
 
 def load_checkpoint(folder: Path) -> dict[str, Any]:

@@ -16,8 +16,9 @@ from policies.generator import Generator
 from policies.ppo import train
 from policies.reinforce import Result
 from rewards.kl import AdaptiveController, KLPenalty
+from rewards.repetition import Repetition
 from rewards.reward_sum import RewardSum, Term
-from tests.policies.tiny_generators import EXCHANGES, tiny_generator
+from tests.policies.tiny_generators import EXCHANGES, ending_early, tiny_generator
 
 
 def vowels(completions: Any, **_: Any) -> list[float]:
@@ -30,14 +31,18 @@ def brevity(completions: Any, response_post: Any, **_: Any) -> list[float]:
 
 
 def rewards() -> RewardSum:
-    """With a running scale, which is part of a checkpoint and the same in all processes."""
-    return RewardSum({"vowels": Term(vowels, 1.0), "brevity": Term(brevity, 0.1, "whiten")})
+    """With a running scale, which is part of a checkpoint and the same in all processes.
+
+    And with a term that compares the responses of a batch, whoever sampled them.
+    """
+    terms = {"vowels": Term(vowels, 1.0), "brevity": Term(brevity, 0.1, "whiten")}
+    return RewardSum(terms | {"repetition": Term(Repetition(1, across_batch=True), 0.5)})
 
 
 def run(
     output: Path, steps: int, kind: str = "t5", adapter: str = "prefix", **options: Any
 ) -> tuple[Generator, Result]:
-    generator = tiny_generator(kind, adapter=adapter)
+    generator = ending_early(tiny_generator(kind, adapter=adapter))
     settings: dict[str, Any] = {
         "batch_size": 8,
         "minibatch_size": 4,

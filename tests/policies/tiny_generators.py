@@ -42,3 +42,10 @@ def tiny_generator(kind: str = "t5", *, noise: float = 0.3, **settings: Any) -> 
             if parameter.requires_grad:
                 parameter += noise * torch.randn_like(parameter)
     return generator
+
+
+def ending_early(generator: Generator) -> Generator:
+    """The generator, for which every fourth word ends a response: their lengths differ."""
+    words = range(4, generator.model.model.config.vocab_size, 4)
+    generator.model.end = (*generator.model.end, *words)
+    return generator

@@ -88,6 +88,34 @@ def test_a_stopped_run_goes_on_from_its_checkpoint(config: Config) -> None:
     assert [row["step"] for row in figures["log"]] == [1, 2, 3]
 
 
+def test_a_finished_run_started_again_takes_no_step_more(config: Config) -> None:
+    first = run(config)
+    files = {file: file.read_bytes() for file in Path(config.output, "policy").iterdir()}
+    assert run(config) == first
+    assert {file: file.read_bytes() for file in Path(config.output, "policy").iterdir()} == files
+
+
+def test_a_run_goes_on_with_its_own_settings_alone(config: Config) -> None:
+    run(config)
+    config.steps, config.learning_rate, config.algorithm = 3, 0.5, "rloo"
+    changed = "algorithm was 'grpo' and is now 'rloo'; learning_rate was 0.0001 and is now 0.5"
+    with pytest.raises(UserError, match=changed):
+        run(config)
+
+
+def test_rewards_are_given_the_columns_of_the_data(
+    config: Config, jsonl: Callable[..., Path], tmp_path: Path
+) -> None:
+    levels = {"emotional_reactions": 2, "interpretations": 0, "explorations": 1}
+    config.data = str(jsonl([row | levels | {"topic": "loss", "image": "x"} for row in ROWS]))
+    lines = ["def topical(completions, topic, explorations, **columns):"]
+    lines.append("    assert set(topic) == {'loss'} and set(explorations) == {1}")
+    lines.append("    return [float(len(text)) for text in completions]")
+    (tmp_path / "mine.py").write_text("\n".join(lines))
+    config.rewards = f"{{{tmp_path / 'mine.py'}:topical: 1.0}}"
+    assert [row["step"] for row in run(config)["log"]] == [1, 2]
+
+
 def test_the_reward_sees_what_the_rewriter_would_hand_out() -> None:
     seen: list[list[str]] = []
 
@@ -119,7 +147,8 @@ def test_a_start_token_stands_once() -> None:
             return f"<s>{exchange.seeker_post}"
 
     (row,) = rows_for([Exchange("help", "no")], Prompt())
-    assert row == {"prompt": "help", "seeker_post": "help", "response_post": "no"}
+    id_ = Exchange("help", "no").id
+    assert row == {"prompt": "help", "id": id_, "seeker_post": "help", "response_post": "no"}
 
 
 @pytest.mark.integration

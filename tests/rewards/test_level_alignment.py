@@ -1,5 +1,6 @@
 """EmpRL's reward: the product, or the mean, of the probabilities of the target levels."""
 
+import itertools
 import math
 from typing import Any
 
@@ -9,6 +10,7 @@ from rewards.level_alignment import LevelAlignment
 from rewards.protocol import RewardError
 from rewards.reward_sum import RewardSum, Term
 from rewriting.errors import UserError
+from rewriting.exchange import MECHANISMS
 from tests.rewards.fakes import ODD_TEXTS, FakeIdentifier
 
 COLUMNS: dict[str, Any] = {
@@ -47,22 +49,134 @@ def test_the_mean_of_probabilities_by_hand() -> None:
     assert found == pytest.approx([(2 * 0.7 + 0.8) / 3, 0.8, (2 * 0.2 + 0.15) / 3])
 
 
-def test_relative_takes_away_what_the_others_would_have_got_for_the_target() -> None:
-    found = LevelAlignment(FakeIdentifier(), combine="mean", relative=True)(**COLUMNS)
-    absolute = LevelAlignment(FakeIdentifier(), combine="mean")
-    for row in range(3):
-        target = {name: [COLUMNS[name][row]] * 3 for name in list(COLUMNS)[2:]}
-        everyone = absolute(**(COLUMNS | target))
-        others = [value for number, value in enumerate(everyone) if number != row and value]
-        assert found[row] == pytest.approx((everyone[row] or 0) - sum(others) / 2)
+def scores(combine: str, columns: dict[str, Any]) -> list[list[float]]:
+    """What response i gets for the target of row j, one call for each target."""
+    absolute, names = LevelAlignment(FakeIdentifier(), combine=combine), list(columns)[2:]
+    rows = range(len(columns["completions"]))
+    targets = [{name: [columns[name][j]] * len(rows) for name in names} for j in rows]
+    found = [absolute(**(columns | target)) for target in targets]
+    return [[found[j][i] or 0.0 for j in rows] for i in rows]
+
+
+def without(values: list[float], place: int) -> float:
+    """The mean of the others."""
+    return (sum(values) - values[place]) / (len(values) - 1)
+
+
+@pytest.mark.parametrize("combine", ["mean", "product"])
+def test_relative_takes_away_what_the_others_would_have_got_for_the_target(combine: str) -> None:
+    found = LevelAlignment(FakeIdentifier(), combine=combine, relative=True)(**COLUMNS)
+    s = scores(combine, COLUMNS)
+    expected = [s[i][i] - without([row[i] for row in s], i) for i in range(3)]
+    assert found == pytest.approx(expected)
+
+
+def levels_shown(columns: dict[str, Any]) -> list[list[tuple[float, float, float]]]:
+    found = FakeIdentifier().assess(
+        columns["seeker_post"], columns["completions"], rationales=False
+    )
+    return [[one.judgements[m].probabilities for m in MECHANISMS] for one in found]
+
+
+def agreements(columns: dict[str, Any]) -> list[list[float]]:
+    """The chance that two responses show the same level, mean over the mechanisms."""
+    shown = levels_shown(columns)
+
+    def agree(a: Any, b: Any) -> float:
+        pairs = [zip(p, q, strict=True) for p, q in zip(a, b, strict=True)]
+        return sum(sum(x * y for x, y in pair) for pair in pairs) / len(MECHANISMS)
+
+    return [[agree(a, b) for b in shown] for a in shown]
+
+
+def test_calibrated_takes_away_how_far_the_other_responses_show_the_same() -> None:
+    term = LevelAlignment(FakeIdentifier(), combine="mean", calibrated=0.7)
+    s, same = scores("mean", COLUMNS), agreements(COLUMNS)
+    expected = [s[i][i] - 0.7 * without(same[i], i) for i in range(3)]
+    assert term(**COLUMNS) == pytest.approx(expected)
+
+
+def test_calibrated_and_relative_together() -> None:
+    """Against what the two others got by the same rule, with nothing of this row in it."""
+    term = LevelAlignment(FakeIdentifier(), combine="mean", calibrated=0.7, relative=True)
+    s, same = scores("mean", COLUMNS), agreements(COLUMNS)
+    for i, found in enumerate(term(**COLUMNS)):
+        j, k = (row for row in range(3) if row != i)
+        others = (s[j][i] + s[k][i]) / 2 - 0.7 * same[j][k]
+        assert found == pytest.approx(s[i][i] - 0.7 * without(same[i], i) - others)
+    changed = COLUMNS | {"completions": ["Stop.", *COLUMNS["completions"][1:]]}
+    before, after = term(**COLUMNS)[0], term(**changed)[0]
+    own = LevelAlignment(FakeIdentifier(), combine="mean", calibrated=0.7)
+    moved = (own(**changed)[0] or 0) - (own(**COLUMNS)[0] or 0)
+    assert (after or 0) - (before or 0) == pytest.approx(moved)
+
+
+def test_calibrated_the_best_habit_is_to_show_each_level_as_often_as_people_do() -> None:
+    """People react in 4 of 10 rows. Plainly, never to react pays best; calibrated, 4 of 10 do."""
+    rows = 40
+    columns: dict[str, Any] = {"seeker_post": ["I failed."] * rows}
+    columns["emotional_reactions"] = [2 if row % 5 < 2 else 0 for row in range(rows)]
+    only = {"interpretations": 0, "explorations": 0}
+
+    def total(shown: int, calibrated: float) -> float:
+        """Of a policy that reacts in so many of 40 rows, spread over all kinds of rows."""
+        said = ["I am sorry." if (row * 7) % rows < shown else "Stop." for row in range(rows)]
+        options: dict[str, Any] = {"combine": "mean", "calibrated": calibrated}
+        found = LevelAlignment(FakeIdentifier(), weights=only, **options)(
+            completions=said, **columns
+        )
+        half = LevelAlignment(FakeIdentifier(), weights=only, combine="mean")(
+            completions=said, **columns
+        )
+        # What a policy climbs is not the mean of these rewards: of the agreement, half counts.
+        return sum(((a or 0) + (b or 0)) / 2 for a, b in zip(found, half, strict=True))
+
+    assert max(range(0, rows + 1, 4), key=lambda shown: total(shown, 0.0)) == 0
+    assert max(range(0, rows + 1, 4), key=lambda shown: total(shown, 1.0)) == 16
+
+
+def test_compared_rows_are_those_with_a_target_and_silence_is_no_way_out() -> None:
+    term = LevelAlignment(FakeIdentifier(), combine="mean", calibrated=1.0)
+    blank = COLUMNS | {"completions": ["I am sorry. Why?", " ", "I am sorry."]}
+    expected = term(**blank)
+    assert expected[1] == pytest.approx(-1.0)
+    more = {name: [*values, values[0]] for name, values in blank.items()}
+    more["explorations"][3] = None
+    assert term(**more) == [*map(pytest.approx, expected), None]
 
 
 def test_relative_where_all_say_the_same_nothing_is_better_than_anything() -> None:
     columns = COLUMNS | {"completions": ["Stop."] * 3, "seeker_post": ["I failed."] * 3}
     term = LevelAlignment(FakeIdentifier(), relative=True)
     assert term(**columns) == pytest.approx([0.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("option", ["relative", "calibrated"])
+def test_who_has_nobody_to_be_compared_with_has_no_reward(option: str) -> None:
     alone = {name: values[:1] for name, values in COLUMNS.items()}
-    assert term(**alone) == LevelAlignment(FakeIdentifier())(**alone)
+    term = LevelAlignment(FakeIdentifier(), **{option: True})  # type: ignore[arg-type]
+    assert term(**alone) == [None]
+
+
+@pytest.mark.parametrize("combine", ["mean", "product"])
+def test_three_probabilities_for_a_level_give_the_score_to_be_expected(combine: str) -> None:
+    term = LevelAlignment(FakeIdentifier(), combine=combine, weights={"explorations": 2.0})
+    shares = [[0.5, 0.3, 0.2], [0.0, 1.0, 0.0], [0.1, 0.1, 0.8]]
+    mixed = {name: [shares[n]] * 3 for n, name in enumerate(list(COLUMNS)[2:])}
+    expected = [0.0, 0.0, 0.0]
+    for levels in itertools.product(range(3), repeat=3):
+        chance = math.prod(shares[n][level] for n, level in enumerate(levels))
+        sure = {name: [levels[n]] * 3 for n, name in enumerate(list(COLUMNS)[2:])}
+        scores = term(**(COLUMNS | sure))
+        expected = [e + chance * (s or 0) for e, s in zip(expected, scores, strict=True)]
+    assert term(**(COLUMNS | mixed)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("wrong", [[0.5, 0.5], [0.5, 0.2, 0.2], [1.5, -0.5, 0.0]])
+def test_probabilities_that_are_none_are_refused(wrong: list[float]) -> None:
+    columns = COLUMNS | {"interpretations": [0, wrong, 1]}
+    with pytest.raises(UserError, match=r"interpretations of row 1 is .* that add up to 1"):
+        LevelAlignment(FakeIdentifier())(**columns)
 
 
 def test_an_unknown_way_to_combine_is_refused() -> None:

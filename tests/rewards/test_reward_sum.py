@@ -235,3 +235,37 @@ def test_the_state_survives_a_checkpoint(tmp_path: Path) -> None:
 def test_impossible_sums_cannot_be_made(terms: dict[str, Term], message: str) -> None:
     with pytest.raises(UserError, match=message):
         RewardSum(terms)
+
+
+class Rank:
+    """1 for the longest completion of all that it sees, 0 for the others."""
+
+    def __init__(self, compares_rows: bool) -> None:
+        self.compares_rows = compares_rows
+
+    def __call__(self, completions: list[str], bonus: list[int], **_: Any) -> list[float]:
+        longest = max(map(len, completions))
+        return [float(len(c) == longest) + b for c, b in zip(completions, bonus, strict=True)]
+
+
+@pytest.mark.parametrize("compares_rows", [True, False])
+def test_a_term_that_compares_rows_sees_those_of_all_processes_in_training(
+    compares_rows: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares: list[dict[str, list[Any]]] = [
+        {"completions": ["a", "bbb"], "bonus": [0, 10]},
+        {"completions": ["cc"], "bonus": [20]},
+    ]
+    terms = {"rank": Term(Rank(compares_rows)), "length": Term(length)}
+    sent: list[Any] = []
+    for share in shares:
+        RewardSum(terms, gather=_keep(sent)).score(update=True, **share)
+    found = []
+    for process, share in enumerate(shares):
+        monkeypatch.setattr("rewards.reward_sum.process_index", lambda process=process: process)
+        whole = RewardSum(terms, gather=lambda own: sent)
+        found.append(whole.score(update=True, **share).terms)
+        assert whole.score(**share).terms["rank"] == RewardSum(terms).score(**share).terms["rank"]
+    assert [terms["length"] for terms in found] == [[1.0, 3.0], [2.0]]
+    alone = [[0.0, 11.0], [21.0]]
+    assert [terms["rank"] for terms in found] == ([[0.0, 11.0], [20.0]] if compares_rows else alone)

@@ -1,0 +1,101 @@
+"""Expected targets: the levels that people show in conversations like this one.
+
+The level of one human response is a draw: to the same post another person would have asked, or not.
+A reward on that draw is mostly noise. Its expectation, given the conversation, is not, and in the
+mean both pull the same way (Rao-Blackwell). So the probability of each level is estimated from the
+conversation, by logistic regression on sentence embeddings of its first and its last turn. Each
+exchange is predicted by a model that saw no exchange of the same conversation.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rewriting.errors import UserError
+from rewriting.exchange import LEVELS, MECHANISMS, Exchange
+
+logger = logging.getLogger(__name__)
+FOLDS = 5
+STRENGTH = 0.3  # scikit-learn's C: 387 features, some thousand rows
+CHUNK = 256  # texts between two steps of the bar
+
+
+def with_expected_targets(exchanges: Sequence[Exchange], encoder: Any) -> list[Exchange]:
+    """Labelled exchanges with three probabilities for each mechanism instead of a level.
+
+    encoder: `encode(texts)` gives their embeddings, as sentence-transformers' models do.
+    """
+    first = [one.history[0] if one.history else one.seeker_post for one in exchanges]
+    conversations = {text: number for number, text in enumerate(dict.fromkeys(first))}
+    if len(conversations) < 2 * FOLDS:
+        raise UserError(
+            f"expected_targets needs {2 * FOLDS} conversations or more, not {len(conversations)}. "
+            "Train on more, or turn it off."
+        )
+    groups = [conversations[text] for text in first]
+    features = _features(exchanges, first, encoder)
+    found = {}
+    for mechanism in MECHANISMS:
+        levels = np.array([one.labels[mechanism].level for one in exchanges])
+        found[mechanism] = _probabilities(features, levels, groups)
+        shares = np.eye(len(LEVELS))[levels].mean(axis=0)
+        told = _log_loss(found[mechanism], levels)
+        logger.info(
+            "expected %s: log loss %.3f, of the shares of the levels alone %.3f",
+            mechanism,
+            told,
+            _log_loss(np.tile(shares, (len(levels), 1)), levels),
+        )
+    return [
+        replace(one, labels={}, extra={**one.extra, **{m: found[m][row].tolist() for m in found}})
+        for row, one in enumerate(exchanges)
+    ]
+
+
+def _features(exchanges: Sequence[Exchange], first: Sequence[str], encoder: Any) -> np.ndarray:
+    from rewriting.runtime.progress import progress_bar
+
+    texts = list(dict.fromkeys([*first, *(one.seeker_post for one in exchanges)]))
+    rows: dict[str, np.ndarray] = {}
+    with progress_bar("reading conversations", len(texts)) as on:
+        for start in range(0, len(texts), CHUNK):
+            chunk = texts[start : start + CHUNK]
+            found = np.asarray(encoder.encode(chunk, show_progress_bar=False))
+            rows |= dict(zip(chunk, found, strict=True))
+            on(len(chunk))
+    turns = [[not one.history, len(one.history) > 2, "?" in one.seeker_post] for one in exchanges]
+    last = [rows[one.seeker_post] for one in exchanges]
+    return np.hstack([last, [rows[text] for text in first], np.array(turns, dtype=float)])
+
+
+def _probabilities(features: np.ndarray, levels: np.ndarray, groups: list[int]) -> np.ndarray:
+    """[rows, levels], each row by a model that saw nothing of its group."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GroupKFold, cross_val_predict
+
+    if len(set(levels)) == 1:
+        return np.eye(len(LEVELS))[levels]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a rare level is missing in a fold
+        found = cross_val_predict(
+            LogisticRegression(C=STRENGTH, max_iter=1000),
+            features,
+            levels,
+            groups=groups,
+            cv=GroupKFold(FOLDS),
+            method="predict_proba",
+        )
+    whole = np.zeros((len(levels), len(LEVELS)))
+    whole[:, sorted(set(levels))] = found
+    return whole / whole.sum(axis=1, keepdims=True)
+
+
+def _log_loss(probabilities: np.ndarray, levels: np.ndarray) -> float:
+    chosen = probabilities[np.arange(len(levels)), levels]
+    return float(-np.log(np.maximum(chosen, 1e-6)).mean())

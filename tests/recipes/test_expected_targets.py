@@ -1,0 +1,68 @@
+"""Targets predicted from the conversation, in place of the levels of one human response."""
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recipes.expected_targets import with_expected_targets
+from rewriting.errors import UserError
+from rewriting.exchange import MECHANISMS, Exchange, Label
+
+
+class Encoder:
+    """Whether a text is about a loss, and noise that is the text's own."""
+
+    def encode(self, texts: list[str], **_: Any) -> np.ndarray:
+        rows = []
+        for text in texts:
+            noise = random.Random(text)
+            rows.append([float("lost" in text), noise.random(), noise.random()])
+        return np.array(rows)
+
+
+def exchanges(count: int) -> list[Exchange]:
+    """People ask after first turns, react to losses, and interpret as a coin falls."""
+    found, coin = [], random.Random(0)
+    for number in range(count):
+        lost, later = number % 2 == 0, number % 3 == 0
+        post = f"I {'lost' if lost else 'found'} number {number}."
+        levels = (2 if lost else 0, coin.choice([0, 1]), 0 if later else 2)
+        labels = {m: Label(level) for m, level in zip(MECHANISMS, levels, strict=True)}
+        history = (f"Hello {number}.", "Hi.") if later else ()
+        found.append(Exchange(post, "Oh.", id=str(number), history=history, labels=labels))
+    return found
+
+
+def test_what_the_conversation_tells_is_predicted_and_what_it_does_not_is_left_open() -> None:
+    rows = with_expected_targets(exchanges(240), Encoder())
+    for number, row in enumerate(rows):
+        reactions, interpretations, explorations = (row.row()[m] for m in MECHANISMS)
+        for target in (reactions, interpretations, explorations):
+            assert sum(target) == pytest.approx(1.0)
+        assert reactions[2 if number % 2 == 0 else 0] > 0.7
+        assert explorations[0 if number % 3 == 0 else 2] > 0.7
+        assert 0.2 < interpretations[0] < 0.8
+        assert interpretations[2] == 0.0  # nobody ever showed it
+        assert row.seeker_post == exchanges(240)[number].seeker_post
+
+
+def test_no_exchange_is_predicted_by_a_model_that_saw_its_conversation() -> None:
+    """Were it so, turning one conversation's levels round would move its own prediction most."""
+    rows = exchanges(60)
+    turned = {m: Label(2 - label.level) for m, label in rows[7].labels.items()}
+    changed = [*rows[:7], Exchange(rows[7].seeker_post, "Oh.", id="7", labels=turned), *rows[8:]]
+    before, after = (
+        with_expected_targets(rows, Encoder()),
+        with_expected_targets(changed, Encoder()),
+    )
+    assert after[7].row()["emotional_reactions"] == before[7].row()["emotional_reactions"]
+    assert after[8].row()["emotional_reactions"] != before[8].row()["emotional_reactions"] or (
+        after[9].row()["emotional_reactions"] != before[9].row()["emotional_reactions"]
+    )
+
+
+def test_too_few_conversations_are_refused() -> None:
+    with pytest.raises(UserError, match="expected_targets needs 10 conversations or more, not 9"):
+        with_expected_targets(exchanges(9), Encoder())
