@@ -91,12 +91,10 @@ class LevelAlignment:
         probabilities = dict(zip(unique, self._assess(unique), strict=True))
         pairs = zip(seeker_post, responses, strict=True)
         found = [probabilities.get(pair) for pair in pairs]
-        known = [row for row, target in enumerate(targets) if target is not None]
-        scores = self._scores([found[row] for row in known], [targets[row] for row in known])
-        rewards: list[float | None] = [None] * len(responses)
-        for row, score in zip(known, scores, strict=True):
-            rewards[row] = score
-        return rewards
+        known = {row: target for row, target in enumerate(targets) if target is not None}
+        scores = self._scores([found[row] for row in known], list(known.values()))
+        rewards = dict(zip(known, scores, strict=True))
+        return [rewards.get(row) for row in range(len(responses))]
 
     def _scores(
         self, found: Sequence[Probabilities | None], targets: Sequence[Target]

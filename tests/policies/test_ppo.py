@@ -22,7 +22,7 @@ from rewards.kl import FixedController, KLPenalty
 from rewards.reward_sum import RewardSum, Term
 from rewriting.errors import UserError
 from tests.policies.ppo_run import rewards, run
-from tests.policies.tiny_generators import EXCHANGES, tiny_generator, tiny_model
+from tests.policies.tiny_generators import EXCHANGES, ending_early, tiny_generator, tiny_model
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -165,6 +165,45 @@ def test_a_reference_that_rules_a_token_out_is_an_error() -> None:
     outcome = Outcome(1.0, {}, "a", True, [-1.0], [0.0], [0.0], [-float("inf")])
     with pytest.raises(UserError, match="top_p 1"):
         targets_of([outcome], KLPenalty(FixedController(1.0)), gamma=1, lam=1, whiten=True)
+
+
+def test_the_encoder_reads_a_context_once_in_a_step(tmp_path: Path) -> None:
+    """For sampling, reference, values and all epochs together."""
+    generator = ending_early(tiny_generator())
+    generator.freeze_reference()
+    read: list[int] = []
+    encoder = generator.model.model.get_encoder()
+    encoder.register_forward_hook(lambda module, inputs, output: read.append(len(output[0])))
+    train(
+        generator,
+        rewards(),
+        EXCHANGES,
+        output=tmp_path,
+        accelerator=Accelerator(cpu=True),
+        steps=2,
+        batch_size=4,
+        minibatch_size=2,
+        inner_epochs=3,
+        kl=KLPenalty(FixedController(0.1)),
+        on_samples=None,
+    )
+    assert sum(read) == 2 * 4
+
+
+def test_a_policy_that_rules_out_what_it_said_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="Train with top_p 1"):
+        train(
+            tiny_generator(top_p=0.5),
+            rewards(),
+            EXCHANGES,
+            output=tmp_path,
+            accelerator=Accelerator(cpu=True),
+            steps=6,
+            batch_size=4,
+            minibatch_size=2,
+            learning_rate=0.3,
+            on_samples=None,
+        )
 
 
 def test_a_table_of_responses(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,8 @@ import torch
 
 from policies.named import load_policy
 from recipes.entry import run_training
-from recipes.grpo import ADAPTER_FILES, Config, judged, rows_for, run
+from recipes.grpo import Config, judged, rows_for, run
+from recipes.grpo_trainer import ADAPTER_FILES
 from rewards.reward_sum import RewardSum, Term
 from rewriting import Exchange, UserError
 from tests.tiny_lm import tiny_llama, tiny_tokenizer
