@@ -90,11 +90,6 @@ def improve(
                 sums = accelerator.reduce(sums.to(accelerator.device), reduction="sum").cpu()
             total, num_tokens = total + sums, num_tokens + tokens
             update_kl = float(sums[SUMS.index("update_kl")]) / tokens
-            if not math.isfinite(update_kl):
-                raise UserError(
-                    "the policy can no longer say what it said in this step, and its KL is "
-                    "infinite. Train with top_p 1; if it was, with a lower learning_rate."
-                )
             if target_kl is not None and update_kl > 1.5 * target_kl:
                 optimizer.zero_grad()
                 stopped = True
@@ -144,7 +139,9 @@ def losses_of(
     )
     with torch.no_grad():
         # KL(π_old ‖ π): the tokens are π_old's.
-        away = k3(ratio[1], found.log_prob_BT, mask_Bt).masked_fill(~mask_Bt, 0.0).sum()
+        away_Bt = k3(ratio[1], found.log_prob_BT, mask_Bt).masked_fill(~mask_Bt, 0.0)
+        # With top_p below 1 the policy may have come to rule out what it said.
+        away = away_Bt.masked_fill(away_Bt.isinf(), 0.0).sum()
         clipped = ppo_math.num_clipped(*ratio, clip)
         figures = [policy_loss.detach(), value_loss.detach(), away, clipped]
         parts = torch.stack([figure.double() for figure in figures]).cpu()

@@ -164,7 +164,7 @@ class Config:
 
 def run(config: Config) -> dict[str, Any]:
     """Build or load the generator, supervise it, reinforce it, save it; the figures."""
-    from recipes.emprl_ppo import build_reward, check_sizes, reinforce
+    from recipes.emprl_ppo import build_reward, check_rows, check_sizes, reinforce
     from recipes.emprl_sft import conversations, shown, supervise
 
     check(config)
@@ -178,6 +178,8 @@ def run(config: Config) -> dict[str, Any]:
         config.data, max_rows=config.max_rows, seed=config.seed, keep_crisis=config.keep_crisis
     )
     logger.info("train: %s", shown(splits["train"]))
+    if reward is not None:
+        check_rows(config, splits)
     generator = start_generator(config)
     figures: dict[str, Any] = {}
     if config.stage != "ppo":

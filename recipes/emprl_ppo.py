@@ -34,6 +34,22 @@ def check_sizes(config: Config, accelerator: Any) -> None:
     )
 
 
+def check_rows(config: Config, splits: dict[Split, list[Exchange]]) -> None:
+    """What the second stage would refuse of the data, said before the first."""
+    from recipes.expected_targets import conversations
+
+    if config.expected_targets:
+        conversations(rows_of_steps(config, splits))
+
+
+def rows_of_steps(config: Config, splits: dict[Split, list[Exchange]]) -> list[Exchange]:
+    """No more than the steps will use: labelling costs as much as rewarding does."""
+    from recipes.sources import drawn
+
+    used = config.steps * config.batch_size
+    return drawn(splits["train"], used * config.balance, config.seed)
+
+
 def build_reward(config: Config) -> RewardSum:
     from rewards.named import Models, build_rewards
 
@@ -57,15 +73,13 @@ def reinforce(
     from rewards.named import Models
 
     output = Path(config.output)
-    # No more than the steps will use: labelling costs as much as rewarding does.
-    used = config.steps * config.batch_size
-    rows = drawn(splits["train"], used * config.balance, config.seed)
+    rows = rows_of_steps(config, splits)
     dev = drawn(splits["dev"], config.dev_rows, config.seed) if config.dev_rows else []
     file = Path(config.targets).expanduser() if config.targets else output / "targets.jsonl"
     labelled = with_targets([*rows, *dev], config.identifier, file, accelerator)
     chosen = labelled[: len(rows)]
     if config.balance > 1:
-        chosen = balanced(chosen, used, config.seed)
+        chosen = balanced(chosen, config.steps * config.batch_size, config.seed)
     if config.expected_targets:
         chosen = with_expected_targets(chosen, Models().sentence_encoder)
     generator.freeze_reference()
@@ -122,6 +136,7 @@ def card(config: Config, generator: Generator, figures: dict[str, Any]) -> str:
         data=config.data,
         rows=figures["rows"],
         rewards=config.rewards,
+        expected=EXPECTED if config.expected_targets else "",
         start=config.from_policy if config.stage == "ppo" else "its own first stage",
         steps=config.steps,
         batch=config.batch_size,
@@ -133,10 +148,12 @@ def card(config: Config, generator: Generator, figures: dict[str, Any]) -> str:
     )
 
 
+EXPECTED = """, or rather
+those that people show on average in such a conversation"""
 CARD = """# emprl: a generator trained towards the empathy of human responses
 
 EmpRL (arXiv 2408.02976) on `{model}`: {adapter}, trained on human responses and then by PPO on the
-probability that a response has the human one's levels of the three mechanisms of empathy.
+probability that a response has the human one's levels of the three mechanisms of empathy{expected}.
 
 - Data: {rows} exchanges drawn from the train part of {data}. Start: {start}.
 - PPO: {steps} steps of {batch} responses; {kl} per nat of KL to the start.

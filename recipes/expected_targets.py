@@ -10,7 +10,6 @@ exchange is predicted by a model that saw no exchange of the same conversation.
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,7 +21,7 @@ from rewriting.exchange import LEVELS, MECHANISMS, Exchange
 
 logger = logging.getLogger(__name__)
 FOLDS = 5
-STRENGTH = 0.3  # scikit-learn's C: 387 features, some thousand rows
+STRENGTH = 0.3  # scikit-learn's C: some hundred features, some thousand rows
 CHUNK = 256  # texts between two steps of the bar
 
 
@@ -31,15 +30,8 @@ def with_expected_targets(exchanges: Sequence[Exchange], encoder: Any) -> list[E
 
     encoder: `encode(texts)` gives their embeddings, as sentence-transformers' models do.
     """
-    first = [one.history[0] if one.history else one.seeker_post for one in exchanges]
-    conversations = {text: number for number, text in enumerate(dict.fromkeys(first))}
-    if len(conversations) < 2 * FOLDS:
-        raise UserError(
-            f"expected_targets needs {2 * FOLDS} conversations or more, not {len(conversations)}. "
-            "Train on more, or turn it off."
-        )
-    groups = [conversations[text] for text in first]
-    features = _features(exchanges, first, encoder)
+    groups = conversations(exchanges)
+    features = _features(exchanges, encoder)
     found = {}
     for mechanism in MECHANISMS:
         levels = np.array([one.labels[mechanism].level for one in exchanges])
@@ -58,9 +50,26 @@ def with_expected_targets(exchanges: Sequence[Exchange], encoder: Any) -> list[E
     ]
 
 
-def _features(exchanges: Sequence[Exchange], first: Sequence[str], encoder: Any) -> np.ndarray:
+def conversations(exchanges: Sequence[Exchange]) -> list[int]:
+    """The number of each exchange's conversation, which is known by its first turn."""
+    names = _first_turns(exchanges)
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    if len(numbers) < 2 * FOLDS:
+        raise UserError(
+            f"expected_targets needs {2 * FOLDS} conversations or more, not {len(numbers)}. "
+            "Train on more, or turn it off."
+        )
+    return [numbers[name] for name in names]
+
+
+def _first_turns(exchanges: Sequence[Exchange]) -> list[str]:
+    return [one.history[0] if one.history else one.seeker_post for one in exchanges]
+
+
+def _features(exchanges: Sequence[Exchange], encoder: Any) -> np.ndarray:
     from rewriting.runtime.progress import progress_bar
 
+    first = _first_turns(exchanges)
     texts = list(dict.fromkeys([*first, *(one.seeker_post for one in exchanges)]))
     rows: dict[str, np.ndarray] = {}
     with progress_bar("reading conversations", len(texts)) as on:
@@ -77,23 +86,17 @@ def _features(exchanges: Sequence[Exchange], first: Sequence[str], encoder: Any)
 def _probabilities(features: np.ndarray, levels: np.ndarray, groups: list[int]) -> np.ndarray:
     """[rows, levels], each row by a model that saw nothing of its group."""
     from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GroupKFold, cross_val_predict
+    from sklearn.model_selection import GroupKFold
 
-    if len(set(levels)) == 1:
-        return np.eye(len(LEVELS))[levels]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a rare level is missing in a fold
-        found = cross_val_predict(
-            LogisticRegression(C=STRENGTH, max_iter=1000),
-            features,
-            levels,
-            groups=groups,
-            cv=GroupKFold(FOLDS),
-            method="predict_proba",
-        )
-    whole = np.zeros((len(levels), len(LEVELS)))
-    whole[:, sorted(set(levels))] = found
-    return whole / whole.sum(axis=1, keepdims=True)
+    found = np.zeros((len(levels), len(LEVELS)))
+    for others, fold in GroupKFold(FOLDS).split(features, levels, groups):
+        known = np.unique(levels[others])
+        if len(known) == 1:  # nothing to tell apart
+            found[fold, known[0]] = 1.0
+            continue
+        model = LogisticRegression(C=STRENGTH, max_iter=1000).fit(features[others], levels[others])
+        found[np.ix_(fold, known)] = model.predict_proba(features[fold])
+    return found
 
 
 def _log_loss(probabilities: np.ndarray, levels: np.ndarray) -> float:

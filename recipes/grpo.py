@@ -25,7 +25,6 @@ from recipes.grpo_trainer import (
     last_checkpoint,
     make_arguments,
     make_trainer,
-    num_steps,
     save_adapter,
 )
 from recipes.shared import settings_of
@@ -41,8 +40,6 @@ COUNTS = "rank alpha steps batch_size max_prompt_tokens max_new_tokens save_ever
 SETTINGS = "settings.json"
 NO_DIFFERENCE = "output steps use_vllm gradient_checkpointing save_every report_to"
 """Settings that a run may go on with when they have changed."""
-NOT_FOR_TRL = {"prompt", "completion", "image", "images", "rationales"}
-"""Columns of the data that TRL takes for something else, or that its tables cannot hold."""
 REWARDS = "{empathy_change: 1.0, fluency: 25.0, specificity: 1.0, repetition: 1.0, edit_size: 0}"
 
 
@@ -106,11 +103,11 @@ def run(config: Config) -> dict[str, Any]:
     output = Path(config.output)
     settings = settings_of(config, NO_DIFFERENCE)
     same_run(output, settings)
-    folder, checkpoint = output / "policy", last_checkpoint(output)
-    if num_steps(checkpoint) >= config.steps and (folder / "results.json").is_file():
+    folder = output / "policy"
+    finished = earlier_results(folder)
+    if finished is not None and finished["settings"].get("steps", 0) >= config.steps:
         logger.info("%s is finished: remove it, or name another output, to train anew", output)
-        found: dict[str, Any] = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-        return dict(found["figures"])
+        return dict(finished["figures"])
     refuse_encoder_decoder(config.model)
     exchanges = drawn(
         load_splits(config.data, keep_crisis=config.keep_crisis)["train"],
@@ -127,11 +124,11 @@ def run(config: Config) -> dict[str, Any]:
     model.generation_config.eos_token_id = end_tokens(tokenizer)
     rows = rows_for(exchanges, RewritePrompt(tokenizer, config.max_prompt_tokens))
     with disk_errors(output):
-        trainer = make_trainer(config, arguments, model, tokenizer, rows, judged(reward))
+        trainer = make_trainer(config, arguments, model, tokenizer, rows, judged(reward, exchanges))
         sharding.sample_together(trainer, model)
         if trainer.accelerator.is_main_process:
             write_json(output / SETTINGS, settings)
-        trainer.train(resume_from_checkpoint=checkpoint)
+        trainer.train(resume_from_checkpoint=last_checkpoint(output))
     history = trainer.state.log_history
     figures = {"rows": len(exchanges), "log": [row for row in history if "reward" in row]}
     with disk_errors(folder):
@@ -163,9 +160,38 @@ def same_run(output: Path, settings: dict[str, Any]) -> None:
     """TRL goes on from any checkpoint that it finds, whatever it was trained for: ask first."""
     from rewriting.runtime.checkpoints import check_settings
 
-    path = output / SETTINGS
-    if path.is_file() and last_checkpoint(output) is not None:
-        check_settings(output, json.loads(path.read_text(encoding="utf-8")), settings)
+    results = earlier_results(output / "policy")
+    before = read_object(output / SETTINGS)
+    if before is None and results is not None:  # of a version that kept no settings
+        before = {name: results["settings"].get(name) for name in settings}
+    if before is not None:
+        check_settings(output, before, settings)
+    elif last_checkpoint(output) is not None:
+        raise UserError(
+            f"{output} holds checkpoints, and nothing says what they were trained for. "
+            "Name another output folder."
+        )
+
+
+def earlier_results(folder: Path) -> dict[str, Any] | None:
+    """Settings and figures of a policy that is there already."""
+    found = read_object(folder / "results.json")
+    if found is not None and not {"settings", "figures"} <= found.keys():
+        raise UserError(f"{folder / 'results.json'} is not of a rewriter. Name another output.")
+    return found
+
+
+def read_object(path: Path) -> dict[str, Any] | None:
+    """A JSON object from a file, None where there is no file."""
+    if not path.is_file():
+        return None
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError(f"{path} is no JSON ({error}). Name another output folder.") from error
+    if not isinstance(found, dict):
+        raise UserError(f"{path} holds no settings. Name another output folder.")
+    return found
 
 
 def refuse_encoder_decoder(name: str) -> None:
@@ -186,30 +212,32 @@ def refuse_encoder_decoder(name: str) -> None:
 
 
 def rows_for(exchanges: Sequence[Exchange], prompt: Any) -> list[dict[str, Any]]:
-    """The rows of TRL's data set: the request, and the columns of the data, for rewards."""
-    from policies.rollouts import column_names
-
+    """The rows of TRL's data set: the request, and which exchange it is of."""
     start = prompt.tokenizer.bos_token
     adds_start = bool(start) and prompt.tokenizer("")["input_ids"][:1] == prompt.tokens(start)
-    names = [name for name in column_names(exchanges) if name not in NOT_FOR_TRL]
-    rows = []
-    for one in exchanges:
-        text = prompt.text(one)
-        if adds_start:  # the chat template wrote one, and TRL's tokenizing would add another
-            text = text.removeprefix(start)
-        known = one.row()
-        rows.append({"prompt": text} | {name: known.get(name) for name in names})
-    return rows
+    texts = [prompt.text(one) for one in exchanges]
+    if adds_start:  # the chat template wrote one, and TRL's tokenizing would add another
+        texts = [text.removeprefix(start) for text in texts]
+    return [{"prompt": text, "row": row} for row, text in enumerate(texts)]
 
 
-def judged(reward: RewardSum) -> Any:
-    """The reward of what the rewriter would hand out: the cleaned reply, or else the original."""
+def judged(reward: RewardSum, exchanges: Sequence[Exchange]) -> Any:
+    """The reward of what the rewriter would hand out: the cleaned reply, or else the original.
+
+    It is called with every column of the exchanges, as they are: TRL's tables would want one type
+    in a column, and take some names for its own.
+    """
     from policies.rewrite_prompt import clean_reply
+    from policies.rollouts import column_names
 
-    def reward_sum(completions: Sequence[str], response_post: Sequence[str], **columns: Any) -> Any:
-        pairs = zip(completions, response_post, strict=True)
-        replies = [clean_reply(text) or original for text, original in pairs]
-        return reward(completions=replies, response_post=response_post, **columns)
+    names = column_names(exchanges)
+
+    def reward_sum(completions: Sequence[str], row: Sequence[int], **columns: Any) -> Any:
+        known = [exchanges[number].row() for number in row]
+        pairs = zip(completions, known, strict=True)
+        replies = [clean_reply(text) or one["response_post"] for text, one in pairs]
+        data = {name: [one.get(name) for one in known] for name in names}
+        return reward(**{**columns, **data, "completions": replies})
 
     return reward_sum
 

@@ -81,11 +81,6 @@ def last_checkpoint(output: Path) -> str | None:
     return get_last_checkpoint(str(output)) if output.is_dir() else None
 
 
-def num_steps(checkpoint: str | None) -> int:
-    """How many steps a checkpoint of TRL's is worth."""
-    return int(checkpoint.rsplit("-", 1)[1]) if checkpoint else 0
-
-
 def save_adapter(trainer: Any, folder: Path, model: str) -> None:
     """The LoRA matrices as an adapter folder; it names the model, not this machine's path of it.
 

@@ -35,11 +35,13 @@ class LevelAlignment:
     Two more ways compare the rows of a call, score(i, j) being response i's for the target of j:
 
     `calibrated: c` subtracts c times what the other responses would have got, had this one's levels
-    been their target: score(i, i) − c · mean_j agreement(i, j). Most people show most
-    mechanisms at level 0, so that a response which shows nothing does well for anybody, and a
-    policy that cannot tell conversations apart does best to show nothing ever. With c = 1 it does
-    best to show each level as often as people do: this is the quadratic proper scoring rule (Brier
-    1950) on a policy's levels. Between 0 and 1 it leans towards the usual level.
+    been their target: score(i, i) − c · mean_j agreement(i, j). Most people show most mechanisms at
+    level 0, so that a response which shows nothing does well for anybody, and a policy that cannot
+    tell conversations apart is trained to show nothing ever. With c = 1 its training comes to rest
+    where the identifier sees each level, on average, as often as in people: what it climbs is the
+    quadratic proper scoring rule (Brier 1950). Between 0 and 1 it leans towards the usual level.
+    The mean of these rewards is not what is climbed (of the agreement, half is): do not rank
+    policies by it.
 
     `relative: true` subtracts what the other responses got, on average, for this row's target:
     score(i, i) − mean_j score(j, i). Some targets are easier than others, whatever is said; this
@@ -48,7 +50,8 @@ class LevelAlignment:
 
     In: completions, seeker_post, and the target levels 0, 1 or 2 in the columns
     emotional_reactions, interpretations, explorations (those whose weight is not 0). Three
-    probabilities may stand for a level: the score is then the one to be expected. Out: None where
+    probabilities may stand for a level: the score is then the one to be expected (of the product,
+    if the mechanisms are independent). Out: None where
     a row lacks a target, or has nobody to be compared with. A blank completion gets the score 0:
     being silent is no way of meeting the target "no empathy".
     """

@@ -51,6 +51,13 @@ def name_of(reward: Any) -> str:
     return str(getattr(reward, "__name__", type(reward).__name__))
 
 
+def compares_rows(reward: Any) -> bool:
+    """Whether its value for a row depends on the other rows of the call, as it says itself."""
+    while isinstance(reward, functools.partial):
+        reward = reward.func
+    return bool(getattr(reward, "compares_rows", False))
+
+
 def is_async(reward: Any) -> bool:
     """Whether calling a reward gives something to await, decided as TRL decides it."""
     while isinstance(reward, functools.partial):

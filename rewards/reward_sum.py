@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Self
 
-from rewards.protocol import Reward, awaited, called, is_async, run
+from rewards.protocol import Reward, awaited, called, compares_rows, is_async, run
 from rewards.scaling import (
     SCALES,
     Gather,
@@ -111,10 +111,15 @@ class RewardSum:
             check_weight(term_name, term.weight, term.scale)
             if not callable(term.reward):
                 raise UserError(f"reward {term_name!r} is {term.reward!r}, which cannot be called.")
+            if is_async(term.reward) and compares_rows(term.reward):
+                raise UserError(
+                    f"reward {term_name!r} is async and compares rows; it can do one of the two."
+                )
         self.__name__ = name
         self.terms = dict(terms)
         self.gather = gather
         self.moments = {n: Moments() for n, term in self.terms.items() if term.scale}
+        self.compares_rows = any(compares_rows(term.reward) for term in self.terms.values())
 
     def __call__(self, *, completions: Sequence[Any], **columns: Any) -> Values:
         """The totals, under TRL's protocol. Every term is logged by its name."""
@@ -158,30 +163,30 @@ class RewardSum:
 
     def _values(self, columns: dict[str, Any], update: bool) -> dict[str, Values]:
         """Every term's checked values. Sync terms run in order, then async ones all at once."""
-        if not len(columns["completions"]):
-            return {name: [] for name in self.terms}
         asynchronous = {name: t.reward for name, t in self.terms.items() if is_async(t.reward)}
         found = {
             name: self._called(name, term.reward, columns, update)
             for name, term in self.terms.items()
             if name not in asynchronous
         }
-        if asynchronous:
+        if asynchronous and len(columns["completions"]):
             found |= run(_together(asynchronous, columns))
-        return {name: found[name] for name in self.terms}
+        return {name: found.get(name, []) for name in self.terms}
 
     def _called(
         self, name: str, reward: Reward, columns: Mapping[str, Any], update: bool
     ) -> Values:
         """A term's values for the rows of this process, whoever else's it has to see for them."""
-        if not (update and getattr(reward, "compares_rows", False)):
-            return called(name, reward, columns)
-        rows = {key: column for key, column in columns.items() if isinstance(column, list)}
-        shares = self.gather(rows)
-        first = sum(len(share["completions"]) for share in shares[: process_index()])
-        whole = {key: [value for share in shares for value in share[key]] for key in rows}
-        own = slice(first, first + len(columns["completions"]))
-        return called(name, reward, {**columns, **whole})[own]
+        count, first = len(columns["completions"]), 0
+        if update and compares_rows(reward):
+            own = {key: list(column) for key, column in columns.items() if _by_row(column, count)}
+            shares = self.gather(own)
+            first = sum(len(share["completions"]) for share in shares[: process_index()])
+            whole = {key: [value for share in shares for value in share[key]] for key in own}
+            columns = {**columns, **whole}
+        if not len(columns["completions"]):
+            return []
+        return called(name, reward, columns)[first : first + count]
 
     def _update(self, values: Mapping[str, Values]) -> None:
         batch = {name: moments_of(values[name]) for name in self.moments}
@@ -217,6 +222,13 @@ def _filled(columns: dict[str, Any]) -> dict[str, Any]:
     """The columns with what TRL always passes: the seeker post is the prompt of a rewrite."""
     prompts = {"prompts": columns["seeker_post"]} if "seeker_post" in columns else {}
     return prompts | {"trainer_state": None, "log_extra": None, "log_metric": None} | columns
+
+
+def _by_row(column: Any, count: int) -> bool:
+    """Whether it has an entry for every row, rather than being a trainer's."""
+    if isinstance(column, str) or not isinstance(column, Sequence):
+        return False
+    return len(column) == count
 
 
 def _total(contributions: Values) -> float | None:

@@ -25,9 +25,11 @@ from recipes.emprl import Config, run
 from recipes.emprl_sft import conversations
 from recipes.entry import run_training
 from rewards.identifiers import named
+from rewards.level_alignment import LevelAlignment
 from rewriting import Exchange, UserError
 from rewriting.exchange import MECHANISMS
 from tests.recipes.words import Words
+from tests.rewards.fakes import FakeEncoder
 from tests.tiny_lm import write_tiny_llama
 from tests.tiny_t5 import write_tiny_t5
 
@@ -155,6 +157,27 @@ def test_levels_are_labelled_once_for_several_runs(
     assert before.count("\n") == config.steps * config.batch_size + config.dev_rows
     run(changed(shared, output=str(tmp_path / "other"), kl_weight=0.1))
     assert (tmp_path / "targets.jsonl").read_text() == before
+
+
+def test_targets_may_be_expected_from_the_conversation(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+
+    class Watched(LevelAlignment):
+        def __call__(self, **columns: Any) -> list[float | None]:
+            seen.append(columns["explorations"])
+            return super().__call__(**columns)
+
+    monkeypatch.setattr("rewards.named.Models.sentence_encoder", FakeEncoder())
+    monkeypatch.setattr("rewards.level_alignment.LevelAlignment", Watched)
+    run(changed(config, stage="both", expected_targets=True, steps=8))
+    dev, train = seen[0], seen[1]
+    assert all(isinstance(level, int) for level in dev)  # measured against what people did
+    assert all(sum(target) == pytest.approx(1.0) for target in train)
+    with pytest.raises(UserError, match="expected_targets needs 10 conversations or more"):
+        run(changed(config, expected_targets=True, steps=1, output=f"{config.output}_few"))
+    assert not Path(f"{config.output}_few", "sft").exists()
 
 
 def alone(config: Config, tmp_path: Path, **changes: Any) -> Config:

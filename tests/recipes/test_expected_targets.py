@@ -1,6 +1,7 @@
 """Targets predicted from the conversation, in place of the levels of one human response."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -49,18 +50,28 @@ def test_what_the_conversation_tells_is_predicted_and_what_it_does_not_is_left_o
 
 
 def test_no_exchange_is_predicted_by_a_model_that_saw_its_conversation() -> None:
-    """Were it so, turning one conversation's levels round would move its own prediction most."""
-    rows = exchanges(60)
+    """What is shown in one exchange changes the predictions for other conversations alone."""
+    rows = [
+        replace(row, seeker_id="", history=(f"Hello {number // 2}.", "Hi."))
+        for number, row in enumerate(exchanges(60))
+    ]
     turned = {m: Label(2 - label.level) for m, label in rows[7].labels.items()}
-    changed = [*rows[:7], Exchange(rows[7].seeker_post, "Oh.", id="7", labels=turned), *rows[8:]]
-    before, after = (
-        with_expected_targets(rows, Encoder()),
-        with_expected_targets(changed, Encoder()),
-    )
-    assert after[7].row()["emotional_reactions"] == before[7].row()["emotional_reactions"]
-    assert after[8].row()["emotional_reactions"] != before[8].row()["emotional_reactions"] or (
-        after[9].row()["emotional_reactions"] != before[9].row()["emotional_reactions"]
-    )
+    changed = [*rows[:7], replace(rows[7], labels=turned), *rows[8:]]
+    before = [row.row()["emotional_reactions"] for row in with_expected_targets(rows, Encoder())]
+    after = [row.row()["emotional_reactions"] for row in with_expected_targets(changed, Encoder())]
+    assert after[6:8] == before[6:8]
+    moved = [number for number in range(60) if after[number] != before[number]]
+    assert len(moved) >= 40  # all folds but its own
+
+
+def test_a_level_that_one_conversation_alone_has() -> None:
+    rows = exchanges(60)
+    never = {**rows[0].labels, "explorations": Label(0)}
+    rows = [replace(row, labels=row.labels | {"explorations": Label(0)}) for row in rows]
+    rows[3] = replace(rows[3], labels=never | {"explorations": Label(2)})
+    found = [row.row()["explorations"] for row in with_expected_targets(rows, Encoder())]
+    assert found[3] == [1.0, 0.0, 0.0]
+    assert all(sum(target) == pytest.approx(1.0) for target in found)
 
 
 def test_too_few_conversations_are_refused() -> None:

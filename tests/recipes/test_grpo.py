@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,13 @@ def test_a_finished_run_started_again_takes_no_step_more(config: Config) -> None
     files = {file: file.read_bytes() for file in Path(config.output, "policy").iterdir()}
     assert run(config) == first
     assert {file: file.read_bytes() for file in Path(config.output, "policy").iterdir()} == files
+    config.steps = 3  # beside a checkpoint of so many, a policy of fewer is not finished
+    shutil.copytree(Path(config.output, "checkpoint-2"), Path(config.output, "checkpoint-3"))
+    state = Path(config.output, "checkpoint-3", "trainer_state.json")
+    state.write_text(state.read_text().replace('"global_step": 2', '"global_step": 3'))
+    run(config)
+    results = json.loads(Path(config.output, "policy", "results.json").read_text())
+    assert results["settings"]["steps"] == 3
 
 
 def test_a_run_goes_on_with_its_own_settings_alone(config: Config) -> None:
@@ -102,15 +110,28 @@ def test_a_run_goes_on_with_its_own_settings_alone(config: Config) -> None:
     changed = "algorithm was 'grpo' and is now 'rloo'; learning_rate was 0.0001 and is now 0.5"
     with pytest.raises(UserError, match=changed):
         run(config)
+    settings = Path(config.output, "settings.json")
+    settings.unlink()  # as versions before it did
+    with pytest.raises(UserError, match=changed):
+        run(config)
+    Path(config.output, "policy", "results.json").unlink()
+    with pytest.raises(UserError, match="nothing says what they were trained for"):
+        run(config)
+    settings.write_text('{"half')
+    with pytest.raises(UserError, match=r"settings\.json is no JSON"):
+        run(config)
 
 
 def test_rewards_are_given_the_columns_of_the_data(
     config: Config, jsonl: Callable[..., Path], tmp_path: Path
 ) -> None:
     levels = {"emotional_reactions": 2, "interpretations": 0, "explorations": 1}
-    config.data = str(jsonl([row | levels | {"topic": "loss", "image": "x"} for row in ROWS]))
-    lines = ["def topical(completions, topic, explorations, **columns):"]
-    lines.append("    assert set(topic) == {'loss'} and set(explorations) == {1}")
+    topics = ["loss", 3]  # TRL's tables would refuse a text beside a number
+    rows = [row | levels | {"topic": topics[n % 2], "image": "x"} for n, row in enumerate(ROWS)]
+    config.data = str(jsonl(rows))
+    lines = ["def topical(completions, topic, image, rationales, explorations, **columns):"]
+    lines.append("    assert set(topic) <= {'loss', 3} and set(explorations) == {1}, topic")
+    lines.append("    assert set(image) == {'x'}")
     lines.append("    return [float(len(text)) for text in completions]")
     (tmp_path / "mine.py").write_text("\n".join(lines))
     config.rewards = f"{{{tmp_path / 'mine.py'}:topical: 1.0}}"
@@ -124,9 +145,10 @@ def test_the_reward_sees_what_the_rewriter_would_hand_out() -> None:
         seen.append(list(completions))
         return [1.0] * len(completions)
 
-    reward = judged(RewardSum({"watched": Term(watched)}))
+    exchanges = [Exchange("help", "Fine."), Exchange("help", "Ok.")]
+    reward = judged(RewardSum({"watched": Term(watched)}), exchanges)
     completions = ['I am sorry. Tell me more." And then', "no end in sight"]
-    assert reward(completions=completions, response_post=["Ok.", "Fine."]) == [1.0, 1.0]
+    assert reward(completions=completions, row=[1, 0]) == [1.0, 1.0]
     assert seen == [["I am sorry. Tell me more.", "Fine."]]
 
 
@@ -148,8 +170,7 @@ def test_a_start_token_stands_once() -> None:
             return f"<s>{exchange.seeker_post}"
 
     (row,) = rows_for([Exchange("help", "no")], Prompt())
-    id_ = Exchange("help", "no").id
-    assert row == {"prompt": "help", "id": id_, "seeker_post": "help", "response_post": "no"}
+    assert row == {"prompt": "help", "row": 0}
 
 
 @pytest.mark.integration

@@ -1,6 +1,7 @@
 """A sum of rewards: weights, metrics, None, scale, async terms, errors, state."""
 
 import asyncio
+import functools
 import math
 import time
 from pathlib import Path
@@ -269,3 +270,51 @@ def test_a_term_that_compares_rows_sees_those_of_all_processes_in_training(
     assert [terms["length"] for terms in found] == [[1.0, 3.0], [2.0]]
     alone = [[0.0, 11.0], [21.0]]
     assert [terms["rank"] for terms in found] == ([[0.0, 11.0], [20.0]] if compares_rows else alone)
+
+
+def doubled(own: Any) -> list[Any]:
+    """Another process with the same rows."""
+    return [own, own]
+
+
+def seen(completions: list[str], extra: int = 0, **_: Any) -> list[float]:
+    return [float(len(completions) + extra)] * len(completions)
+
+
+seen.compares_rows = True  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "reward",
+    [seen, functools.partial(seen, extra=0), RewardSum({"inner": Term(seen)})],
+    ids=["function", "with options", "sum"],
+)
+def test_however_a_term_says_that_it_compares_rows(reward: Any) -> None:
+    both = RewardSum({"seen": Term(reward)}, gather=doubled)
+    share: dict[str, Any] = {"completions": ["a", "b"], "topic": ("x", "y")}
+    assert both.score(update=True, **share).totals == [4.0, 4.0]
+    assert both.score(**share).totals == [2.0, 2.0]
+
+
+def test_a_process_without_rows_takes_part() -> None:
+    other = {"completions": ["a", "b"], "prompts": [], "seeker_post": []}
+    asked: list[Any] = []
+
+    def gather(own: Any) -> list[Any]:
+        asked.append(own)
+        return [own, other]
+
+    empty = RewardSum({"seen": Term(seen)}, gather=gather)
+    assert empty.score(completions=[], update=True).totals == []
+    assert len(asked) == 1
+
+
+def test_an_async_term_cannot_compare_rows() -> None:
+    class Slow:
+        compares_rows = True
+
+        async def __call__(self, **_: Any) -> list[float]:
+            return []
+
+    with pytest.raises(UserError, match="'slow' is async and compares rows"):
+        RewardSum({"slow": Term(Slow())})
