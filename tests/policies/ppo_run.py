@@ -4,12 +4,14 @@ python -m tests.policies.ppo_run OUTPUT STEPS [KILL_AT]
 torchrun --nproc_per_node 2 -m tests.policies.ppo_run OUTPUT STEPS
 """
 
+import json
 import os
 import signal
 import sys
 from pathlib import Path
 from typing import Any
 
+import torch
 from accelerate import Accelerator
 
 from policies.generator import Generator
@@ -42,7 +44,10 @@ def rewards() -> RewardSum:
 def run(
     output: Path, steps: int, kind: str = "t5", adapter: str = "prefix", **options: Any
 ) -> tuple[Generator, Result]:
-    generator = ending_early(tiny_generator(kind, adapter=adapter))
+    """options: of `train`, and `generator`, if it is to be another one."""
+    generator = options.pop("generator", None) or ending_early(
+        tiny_generator(kind, adapter=adapter)
+    )
     settings: dict[str, Any] = {
         "batch_size": 8,
         "minibatch_size": 4,
@@ -70,6 +75,20 @@ def run(
         **settings,
     )
     return generator, result
+
+
+def lines(folder: Path, name: str = "log.jsonl") -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / name).read_text().splitlines()]
+
+
+def steady(folder: Path) -> list[dict[str, Any]]:
+    """The log without what is never the same twice."""
+    return [{k: v for k, v in row.items() if "seconds" not in k} for row in lines(folder)]
+
+
+def same_weights(one: Generator, other: Generator) -> bool:
+    others = dict(other.module.named_parameters())
+    return all(torch.equal(p, others[name]) for name, p in one.module.named_parameters())
 
 
 class Killing:
