@@ -18,21 +18,19 @@ def list_models() -> None:
 
     from rewriting.runtime import models
 
-    table = Table(box=None)
-    for title in ("name", "license", "download", "on disk", "installed"):
-        table.add_column(title, no_wrap=True)
-    table.add_column("what it is", overflow="fold")
+    sizes = Table("name", "license", "download", "on disk", "installed", box=None)
+    descriptions = Table("name", "what it is", box=None)
     for row in models.status():
-        table.add_row(
+        sizes.add_row(
             row["name"],
             row["license"],
             f"{row['size'] / 1e6:,.0f} MB",
             f"{row['disk_size'] / 1e6:,.0f} MB",
             "yes" if row["installed"] else "no",
-            row["description"],
         )
+        descriptions.add_row(row["name"], row["description"])
     console = Console()
-    console.print(table)
+    console.print(sizes, "", descriptions, "", sep="\n")
     defaults = ", ".join(models.default_names())
     console.print(f"`rewriting models fetch` without names fetches {defaults}.", soft_wrap=True)
     console.print(f"Cache folder: {models.cache_folder()}", soft_wrap=True)

