@@ -218,7 +218,7 @@ SHORT_NAMES: dict[str, NamedModel] = {
             sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         ),
         size=1_092_845_809,
-        disk_size=7_130_000_000,
+        disk_size=7_119_900_000,
         convert=convert.qwen2_folder,
     ),
 }
