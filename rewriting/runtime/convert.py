@@ -28,29 +28,69 @@ def copied_folder(source: Path, target: Path) -> None:
     shutil.copytree(source, target, dirs_exist_ok=True)
 
 
-def gguf_folder(source: Path, target: Path) -> None:
-    """The one GGUF file of `source`, de-quantised, with its tokenizer and chat template."""
+def smollm2_folder(source: Path, target: Path) -> None:
+    """SmolLM2 in the one GGUF file of `source`."""
+    model, tokenizer = _read_gguf(source)
+    _split_digits(tokenizer)
+    _save(model, tokenizer, target)
+
+
+def qwen2_folder(source: Path, target: Path) -> None:
+    """Qwen2 or Qwen2.5 in the one GGUF file of `source`.
+
+    The file names the token that ends a turn. A text without a chat ends with another one, and the
+    original's generation settings list both.
+    """
+    model, tokenizer = _read_gguf(source)
+    _normalise_unicode(tokenizer)
+    ends = [tokenizer.eos_token, "<|endoftext|>"]
+    model.generation_config.eos_token_id = tokenizer.convert_tokens_to_ids(ends)
+    _save(model, tokenizer, target)
+
+
+def _read_gguf(source: Path) -> tuple[Any, Any]:
+    """The model in the one GGUF file of `source`, de-quantised, and its tokenizer, to be saved."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     (file,) = source.glob("*.gguf")
     options: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
-    # The reader has a progress bar of its own that no setting turns off.
-    with quiet_transformers(), contextlib.redirect_stderr(io.StringIO()):
+    with _silent():
         tokenizer = AutoTokenizer.from_pretrained(str(source), **options)
         model: Any = AutoModelForCausalLM.from_pretrained(
-            str(source), dtype=torch.float32, **options
+            str(source), dtype=torch.float32, **options, **_dense()
         )
-        # transformers will not save a model that it believes to be quantised.
-        model.hf_quantizer = None
-        model.is_quantized = False
+    # Releases of transformers differ in where they note that a model was quantised, and none saves
+    # a model that has such a note.
+    model.hf_quantizer = None
+    model.is_quantized = False
+    if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
-        model.save_pretrained(target)
     tokenizer.model_max_length = model.config.max_position_embeddings
     for option in ("is_local", "local_files_only"):  # of this call, not of the tokenizer
         tokenizer.init_kwargs.pop(option, None)
-    _split_digits(tokenizer)
+    return model, tokenizer
+
+
+def _save(model: Any, tokenizer: Any, target: Path) -> None:
+    with _silent():
+        model.save_pretrained(target)
     tokenizer.save_pretrained(target)
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """The GGUF reader has a progress bar of its own that no setting turns off."""
+    with quiet_transformers(), contextlib.redirect_stderr(io.StringIO()):
+        yield
+
+
+def _dense() -> dict[str, Any]:
+    """Newer releases of transformers may keep GGUF weights quantised; older ones never do."""
+    import transformers
+
+    config = getattr(transformers, "GgufConfig", None)
+    return {} if config is None else {"quantization_config": config(dequantize=True)}
 
 
 def _split_digits(tokenizer: Any) -> None:
@@ -60,6 +100,13 @@ def _split_digits(tokenizer: Any) -> None:
     backend = tokenizer.backend_tokenizer
     digits = pre_tokenizers.Digits(individual_digits=True)
     backend.pre_tokenizer = pre_tokenizers.Sequence([digits, backend.pre_tokenizer])
+
+
+def _normalise_unicode(tokenizer: Any) -> None:
+    """Qwen2 reads composed accents (NFC); the GGUF reader of transformers forgets that."""
+    from tokenizers import normalizers
+
+    tokenizer.backend_tokenizer.normalizer = normalizers.NFC()
 
 
 def t5_folder(source: Path, target: Path) -> None:

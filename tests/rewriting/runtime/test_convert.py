@@ -9,7 +9,13 @@ import pytest
 
 from rewriting.errors import UserError
 from rewriting.runtime import convert
-from tests.rewriting.runtime.tiny import T5_SHAPE, t5_reference, write_t5_onnx, write_tokenizer
+from tests.rewriting.runtime.tiny import (
+    T5_SHAPE,
+    t5_reference,
+    write_qwen_gguf,
+    write_t5_onnx,
+    write_tokenizer,
+)
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +144,42 @@ def test_two_embeddings_are_not_a_t5(reference: Any, tmp_path: Path) -> None:
     write_t5_onnx(Twofold(), tmp_path)
     with pytest.raises(UserError, match="do not share one embedding"):
         convert.t5_state(tmp_path / "encoder.onnx", tmp_path / "decoder.onnx")
+
+
+@pytest.fixture(scope="module")
+def qwen(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A converted toy, and the weights that went into its embedding and its output layer."""
+    source, target = tmp_path_factory.mktemp("gguf"), tmp_path_factory.mktemp("qwen")
+    weights = write_qwen_gguf(source / "model.gguf")
+    convert.qwen2_folder(source, target)
+    return target, weights
+
+
+def test_a_gguf_becomes_dense_with_its_own_output_layer(qwen: tuple[Path, dict[str, Any]]) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    folder, weights = qwen
+    config = json.loads((folder / "config.json").read_text())
+    assert "quantization_config" not in config
+    assert (config["tie_word_embeddings"], config["dtype"]) == (False, "float32")
+    model = AutoModelForCausalLM.from_pretrained(folder, use_safetensors=True)
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    embedding, output = weights["token_embd.weight"], weights["output.weight"]
+    np.testing.assert_array_equal(model.model.embed_tokens.weight.detach().numpy(), embedding)
+    np.testing.assert_array_equal(model.lm_head.weight.detach().numpy(), output)
+
+
+def test_qwen_reads_composed_accents_and_knows_both_of_its_ends(
+    qwen: tuple[Path, dict[str, Any]],
+) -> None:
+    from transformers import AutoTokenizer, GenerationConfig
+
+    tokenizer = AutoTokenizer.from_pretrained(qwen[0])
+    assert tokenizer.tokenize("ae\u0301 12") == ["a", "Ã©", "Ġ", "1", "2"]
+    assert (tokenizer.eos_token, tokenizer.pad_token) == ("<|im_end|>", "<|endoftext|>")
+    assert tokenizer.model_max_length == 64
+    assert GenerationConfig.from_pretrained(qwen[0]).eos_token_id == [9, 8]
 
 
 def test_quiet_transformers_puts_everything_back() -> None:

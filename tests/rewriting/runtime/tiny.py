@@ -1,4 +1,4 @@
-"""Small stand-ins: a wheel, a T5 in quantised ONNX files named as the real ones are, a llama."""
+"""Small stand-ins: a wheel, a T5 in quantised ONNX files as the real ones are, a llama, a GGUF."""
 
 import zipfile
 from pathlib import Path
@@ -118,3 +118,63 @@ def write_llama(folder: Path, pad_token: str | None = None, eos_token: str | Non
         tokenizer_file=str(folder / "raw.json"), eos_token=eos_token, pad_token=pad_token
     )
     tokenizer.save_pretrained(folder)
+
+
+QWEN_TOKENS = ["a", "b", "Ã", "©", "Ġ", "1", "2", "Ã©", "<|endoftext|>", "<|im_end|>"]
+
+
+def write_qwen_gguf(path: Path) -> dict[str, Any]:
+    """A Qwen2 of one layer with an output layer of its own, in 8 bits; gives its two outer layers.
+
+    Their values lie exactly on the grid of the quantisation: in each block of 32 the largest is 127
+    steps of 1/64.
+    """
+    import gguf
+
+    writer = gguf.GGUFWriter(path, "qwen2")
+    for key, number in {"block_count": 1, "context_length": 64, "embedding_length": 32}.items():
+        writer.add_uint32(f"qwen2.{key}", number)
+    writer.add_feed_forward_length(32)
+    writer.add_head_count(2)
+    writer.add_head_count_kv(1)
+    writer.add_layer_norm_rms_eps(1e-6)
+    writer.add_rope_freq_base(10_000.0)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("qwen2")
+    writer.add_token_list(QWEN_TOKENS)
+    writer.add_token_types([1] * 8 + [3, 3])
+    writer.add_token_merges(["Ã ©"])
+    writer.add_eos_token_id(9)
+    writer.add_pad_token_id(8)
+    random = np.random.default_rng(0)
+    outer = {}
+    for name, shape in _qwen_shapes().items():
+        steps = random.integers(-126, 127, shape).astype(np.float32)
+        if name.endswith(("norm.weight", ".bias")):
+            writer.add_tensor(name, np.ones(shape, np.float32))
+            continue
+        steps[..., 0] = 127
+        kind = gguf.GGMLQuantizationType.Q8_0
+        writer.add_tensor(name, gguf.quantize(steps / 64, kind), raw_dtype=kind)
+        outer[name] = steps / 64
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return {name: outer[name] for name in ("token_embd.weight", "output.weight")}
+
+
+def _qwen_shapes() -> dict[str, tuple[int, ...]]:
+    attention = {"q": 32, "k": 16, "v": 16}
+    layer: dict[str, tuple[int, ...]] = {
+        **{f"attn_{key}.weight": (size, 32) for key, size in attention.items()},
+        **{f"attn_{key}.bias": (size,) for key, size in attention.items()},
+        **{f"{key}.weight": (32, 32) for key in ("attn_output", "ffn_gate", "ffn_up", "ffn_down")},
+        **{f"{key}_norm.weight": (32,) for key in ("attn", "ffn")},
+    }
+    return {
+        "token_embd.weight": (len(QWEN_TOKENS), 32),
+        **{f"blk.0.{key}": shape for key, shape in layer.items()},
+        "output_norm.weight": (32,),
+        "output.weight": (len(QWEN_TOKENS), 32),
+    }
