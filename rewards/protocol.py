@@ -15,16 +15,15 @@ RewardError that names it: an exception is never turned into a score.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 import math
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any, Final, Protocol, TypeVar
 
+from rewards.event_loop import run
 from rewriting.errors import UserError
 
 Values = Iterable[float | None]
@@ -182,16 +181,6 @@ async def awaited(name: str, reward: Reward, columns: Mapping[str, Any]) -> list
 
 async def _result(values: Awaitable[T]) -> T:
     return await values
-
-
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end, also where an event loop runs already: then in a thread with its own."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(asyncio.run, work).result()
 
 
 def guarded(reward: Reward, name: str | None = None) -> Callable[..., Any]:

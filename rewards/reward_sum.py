@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Self
 
-from rewards.protocol import Reward, awaited, called, compares_rows, is_async, run
+from rewards.event_loop import gather_or_cancel, run
+from rewards.protocol import Reward, awaited, called, compares_rows, is_async
 from rewards.scaling import (
     SCALES,
     Gather,
@@ -244,4 +244,4 @@ def _in_training(log_metric: Any) -> bool:
 
 async def _together(rewards: Mapping[str, Reward], columns: Mapping[str, Any]) -> dict[str, Values]:
     answers = (awaited(name, reward, columns) for name, reward in rewards.items())
-    return dict(zip(rewards, await asyncio.gather(*answers), strict=True))
+    return dict(zip(rewards, await gather_or_cancel(answers), strict=True))
