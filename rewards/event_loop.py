@@ -9,9 +9,10 @@ until the process ends.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import os
 import threading
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
@@ -50,6 +51,34 @@ async def gather_or_cancel(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def in_thread(call: Callable[[], Any]) -> Any:
+    """What a call gives or raises in a thread of its own, which is left behind on cancellation.
+
+    It is a daemon thread, since the process would wait for those of an executor at its end.
+    """
+    loop = asyncio.get_running_loop()
+    outcome: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if not outcome.done():
+            outcome.set_result((value, error))
+
+    def work() -> None:
+        try:
+            value = call()
+        except BaseException as error:
+            loop.call_soon_threadsafe(settle, None, error)
+        else:
+            loop.call_soon_threadsafe(settle, value, None)
+
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(work,), name="reward", daemon=True).start()
+    value, error = await outcome
+    if error is not None:
+        raise error
+    return value
 
 
 def _lasting_loop() -> asyncio.AbstractEventLoop:

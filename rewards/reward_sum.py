@@ -9,7 +9,7 @@ from numbers import Real
 from typing import Any, Self
 
 from rewards.event_loop import gather_or_cancel, run
-from rewards.protocol import Reward, awaited, called, compares_rows, is_async
+from rewards.protocol import Reward, awaited, by_row, called, compares_rows, is_async
 from rewards.scaling import (
     SCALES,
     Gather,
@@ -179,7 +179,7 @@ class RewardSum:
         """A term's values for the rows of this process, whoever else's it has to see for them."""
         count, first = len(columns["completions"]), 0
         if update and compares_rows(reward):
-            own = {key: list(column) for key, column in columns.items() if _by_row(column, count)}
+            own = {key: list(column) for key, column in columns.items() if by_row(column, count)}
             shares = self.gather(own)
             first = sum(len(share["completions"]) for share in shares[: process_index()])
             whole = {key: [value for share in shares for value in share[key]] for key in own}
@@ -222,13 +222,6 @@ def _filled(columns: dict[str, Any]) -> dict[str, Any]:
     """The columns with what TRL always passes: the seeker post is the prompt of a rewrite."""
     prompts = {"prompts": columns["seeker_post"]} if "seeker_post" in columns else {}
     return prompts | {"trainer_state": None, "log_extra": None, "log_metric": None} | columns
-
-
-def _by_row(column: Any, count: int) -> bool:
-    """Whether it has an entry for every row, rather than being a trainer's."""
-    if isinstance(column, str) or not isinstance(column, Sequence):
-        return False
-    return len(column) == count
 
 
 def _total(contributions: Values) -> float | None:
