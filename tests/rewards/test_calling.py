@@ -170,7 +170,7 @@ def test_a_wrong_length_of_a_single_row_names_the_row() -> None:
         return [0.0] * (2 if completions == ["cc"] else 1)
 
     with pytest.raises(
-        RewardError, match="gave 2 values for 1 completions.*Row 2: completion 'cc'"
+        RewardError, match=r"gave 2 values for 1 completions.*Row 2: completion 'cc'"
     ):
         scored(twice, concurrency=3, retries=1)
 
