@@ -33,6 +33,7 @@ class Models:
             "alignment": alignment,
             "context": context,
         }
+        self._classifiers: dict[str, tuple[Any, Any]] = {}
 
     @cached_property
     def identifier(self) -> Any:
@@ -80,6 +81,14 @@ class Models:
         same = not isinstance(shared, str | Path) or str(shared) == encoder_name(given)
         encoder = self.sentence_encoder if same else None
         return ContextualIdentifier.load(given, identifier=self.identifier, encoder=encoder)
+
+    def classifier(self, name: str) -> tuple[Any, Any]:
+        """A sequence-classification model and its tokenizer, for the terms `hf:MODEL`."""
+        if name not in self._classifiers:
+            from rewriting.runtime.models import load_classifier
+
+            self._classifiers[name] = load_classifier(name)
+        return self._classifiers[name]
 
     def _loaded(self, role: str, load: Callable[..., Any]) -> Any:
         given = self._given[role]

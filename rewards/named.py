@@ -3,8 +3,9 @@
     build_rewards({"empathy_change": 1.0, "fluency": 10.0, "my_rewards.py:shorter": 0.1})
 
 Built-in names stand in the one dictionary below; their modules are imported when they are asked
-for. `path.py:function` and `package.module:function` load anything else. In Python, a function or
-a callable object may stand in place of its name.
+for. `hf:MODEL` is a sequence-classification model of the hub or of a folder. `path.py:function` and
+`package.module:function` load anything else. In Python, a function or a callable object may stand
+in place of its name.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from rewriting.errors import UserError
 
 __all__ = ["BUILT_INS", "BuiltIn", "Models", "build_rewards", "load_function"]
 
+HUB: Final = "hf:"
 CALL_OPTIONS: Final = tuple(field.name for field in fields(CallOptions))
 COMMON_OPTIONS: Final = ("weight", "scale", "name", *CALL_OPTIONS)
 """The options of every term, read here; the others are the term's own."""
@@ -46,6 +48,33 @@ class BuiltIn:
         arguments = [getattr(models, self.model)] if self.model else []
         term: Reward = load_function(self.place)(*arguments, **options)
         return term
+
+
+@dataclass(frozen=True, slots=True)
+class HubClassifier:
+    """A factory: makes the term of a sequence-classification model (classifier.py)."""
+
+    model: str
+
+    @property
+    def name(self) -> str:
+        """The name in logs: that of the model, without its owner or folder."""
+        return self.model.rstrip("/").rpartition("/")[2]
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Check the options, and by the model's configuration its kind and labels."""
+        from rewards.classifier import ClassifierOptions, check_config
+        from rewriting.runtime.models import load_config
+
+        check_options(options, [field.name for field in fields(ClassifierOptions)])
+        wanted = ClassifierOptions(**options)
+        check_config(load_config(self.model), wanted)
+
+    def __call__(self, models: Models, **options: Any) -> Reward:
+        from rewards.classifier import ClassifierOptions, ClassifierReward
+
+        wanted = ClassifierOptions(**options)
+        return ClassifierReward(*models.classifier(self.model), wanted, name=self.name)
 
 
 def check_options(options: Mapping[str, Any], own: Iterable[str]) -> None:
@@ -111,7 +140,7 @@ class _Entry:
     """One entry of the mapping, read and found, before any model is loaded."""
 
     name: str
-    factory: BuiltIn | Callable[..., Any]
+    factory: BuiltIn | HubClassifier | Callable[..., Any]
     weight: float
     scale: str | None
     call: CallOptions
@@ -123,11 +152,10 @@ class _Entry:
         weight, scale = _number(options.pop("weight", 1.0)), options.pop("scale", None)
         check_weight(name_of(key) if callable(key) else str(key), weight, scale)
         factory = key if callable(key) else _find(str(key))
-        shown = str(key) if isinstance(factory, BuiltIn) else name_of(factory)
-        name = str(options.pop("name", shown))
+        name = str(options.pop("name", _name_in_logs(key, factory)))
         with _named(name):
             call = CallOptions(**{o: options.pop(o) for o in CALL_OPTIONS if o in options})
-            if isinstance(factory, BuiltIn):
+            if isinstance(factory, BuiltIn | HubClassifier):
                 factory.check(options)
         return cls(name, factory, weight, scale, call, options)
 
@@ -137,7 +165,7 @@ class _Entry:
         return Term(reward, self.weight, self.scale)
 
     def _reward(self, models: Models) -> Reward:
-        if isinstance(self.factory, BuiltIn):
+        if isinstance(self.factory, BuiltIn | HubClassifier):
             return self.factory(models, **self.options)
         if isinstance(self.factory, type):
             made: Reward = self.factory(**self.options)
@@ -154,14 +182,23 @@ def _named(name: str) -> Iterator[None]:
         raise UserError(f"reward {name!r}: {error}") from error
 
 
-def _find(key: str) -> BuiltIn | Callable[..., Any]:
+def _name_in_logs(key: Any, factory: BuiltIn | HubClassifier | Callable[..., Any]) -> str:
+    if isinstance(factory, BuiltIn):
+        return str(key)
+    return factory.name if isinstance(factory, HubClassifier) else name_of(factory)
+
+
+def _find(key: str) -> BuiltIn | HubClassifier | Callable[..., Any]:
     if key in BUILT_INS:
         return BUILT_INS[key]
+    if key.startswith(HUB):
+        return HubClassifier(key.removeprefix(HUB))
     if ":" in key:
         return load_function(key)
     raise UserError(
         f"there is no reward {key!r}. {suggestion(key, list(BUILT_INS))} "
-        "A function of your own is path.py:function or package.module:function."
+        "A function of your own is path.py:function or package.module:function; a model of the "
+        "hub is hf:MODEL."
     )
 
 
