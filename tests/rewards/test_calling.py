@@ -43,9 +43,14 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 class Judge:
-    """Fails on its first calls, then gives lengths. Counts its calls, and those at one time."""
+    """Fails on its first calls, then gives lengths. Counts its calls, and those at one time.
 
-    def __init__(self, failures: int = 0, error: Exception | None = None) -> None:
+    No call ends before `at_once` of them have begun.
+    """
+
+    def __init__(self, failures: int = 0, error: Exception | None = None, at_once: int = 1) -> None:
+        self.at_once = at_once
+        self.enough = threading.Event()
         self.failures = failures
         self.error = error or OSError("connection refused")
         self.calls: list[list[str]] = []
@@ -58,6 +63,8 @@ class Judge:
             self.calls.append(completions)
             self.now += 1
             self.most = max(self.most, self.now)
+            if self.most >= self.at_once:
+                self.enough.set()
             return len(self.calls)
 
     def end(self, completions: list[str], number: int) -> list[float]:
@@ -69,11 +76,14 @@ class Judge:
 
     def sync(self, completions: list[str], **_: Any) -> list[float]:
         number = self.begin(completions)
+        self.enough.wait(LONG)
         time.sleep(0.01)
         return self.end(completions, number)
 
     async def patient(self, completions: list[str], **_: Any) -> list[float]:
         number = self.begin(completions)
+        while not self.enough.is_set():
+            await asyncio.sleep(0)
         await asyncio.sleep(0.01)
         return self.end(completions, number)
 
@@ -221,7 +231,8 @@ def test_a_sync_call_is_given_up_when_its_time_is_up() -> None:
             release.wait(LONG)
         return [float(len(text)) for text in completions]
 
-    assert scored(endless, timeout=0.2, retries=1) == [1.0, 3.0, 2.0]
+    assert scored(endless, timeout=1.0, retries=1) == [1.0, 3.0, 2.0]
+    calls[1].join(LONG)
     assert [thread.is_alive() for thread in calls] == [True, False]
     release.set()
     calls[0].join(LONG)
@@ -242,16 +253,17 @@ def test_a_timeout_of_the_rewards_own_is_told_apart() -> None:
 
 def test_the_time_limit_is_of_a_call_and_not_of_the_waiting_for_a_slot() -> None:
     async def slow(completions: list[str], **_: Any) -> list[float]:
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.4)
         return [1.0]
 
-    assert scored(slow, timeout=0.5, concurrency=1) == [1.0, 1.0, 1.0]
+    assert scored(slow, timeout=1.0, concurrency=1) == [1.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 8])
 def test_rows_are_asked_at_once_but_no_more_than_allowed(kind: str, concurrency: int) -> None:
-    judge = Judge()
-    assert scored(getattr(judge, kind), concurrency=concurrency) == [1.0, 3.0, 2.0]
+    judge = Judge(at_once=min(concurrency, 3))
+    options = {"concurrency": concurrency, "timeout": LONG}
+    assert scored(getattr(judge, kind), **options) == [1.0, 3.0, 2.0]
     assert sorted(judge.calls) == [["a"], ["bbb"], ["cc"]]
     assert judge.most == min(concurrency, 3)
 
