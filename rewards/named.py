@@ -1,135 +1,35 @@
 """Rewards by name: the built-in ones, and any function of the user's.
 
-    build_rewards({"empathy_change": 1.0, "fluency": 10.0, "my_rewards.py:shorter": 0.1}, Models())
+    build_rewards({"empathy_change": 1.0, "fluency": 10.0, "my_rewards.py:shorter": 0.1})
 
 Built-in names stand in the one dictionary below; their modules are imported when they are asked
-for. `path.py:function` and `package.module:function` load anything else.
+for. `hf:MODEL` is a sequence-classification model of the hub or of a folder. `path.py:function` and
+`package.module:function` load anything else. In Python, a function or a callable object may stand
+in place of its name.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from typing import Any, Final, Self
 
+from rewards.calling import CallOptions, with_options
 from rewards.loading import load_function, suggestion
+from rewards.models import Models
 from rewards.protocol import Reward, name_of
 from rewards.reward_sum import RewardSum, Term, check_weight
 from rewriting.errors import UserError
 
+__all__ = ["BUILT_INS", "BuiltIn", "Models", "build_rewards", "load_function"]
 
-class Models:
-    """The models behind the terms, each loaded when a term first needs it, and then shared.
-
-    Each is given as a name or as the loaded object itself; None means the default one.
-    Nothing is loaded for terms that are not used.
-    """
-
-    def __init__(
-        self,
-        *,
-        identifier: Any = None,
-        language_model: Any = "smollm2-135m",
-        sentence_encoder: Any = "minilm-l6",
-        coherence: Any = None,
-        alignment: Any = None,
-        context: Any = None,
-    ) -> None:
-        self._given = {
-            "identifier": identifier,
-            "language_model": language_model,
-            "sentence_encoder": sentence_encoder,
-            "coherence": coherence,
-            "alignment": alignment,
-            "context": context,
-        }
-
-    @cached_property
-    def identifier(self) -> Any:
-        """Who says how empathic a response is: an `Identifier`."""
-        return self._loaded("identifier", _load_identifier)
-
-    @cached_property
-    def language_model(self) -> Any:
-        """The frozen `Backbone` of fluency, perplexity and mutual information."""
-        return self._loaded("language_model", _load_backbone)
-
-    @cached_property
-    def sentence_encoder(self) -> Any:
-        """A sentence-transformers model."""
-        return self._loaded("sentence_encoder", _load_sentence_encoder)
-
-    @cached_property
-    def coherence(self) -> Any:
-        """The `CoherenceModel`, which says whether sentences belong together."""
-        return self._loaded("coherence", _load_coherence)
-
-    @cached_property
-    def alignment(self) -> Any:
-        """The `AlignmentReader`, which says what of a post a reply meets."""
-        return self._loaded("alignment", _load_alignment)
-
-    @cached_property
-    def in_context(self) -> Any:
-        """The identifier with a gate for context beside it: a `ContextualIdentifier`.
-
-        `context` is a folder of `train.py context`, None the shipped one. Where the identifier is
-        such a one already, it is that.
-        """
-        from rewards.identifiers.context_gate import encoder_name
-        from rewards.identifiers.in_context import ContextualIdentifier
-        from rewards.identifiers.named import IN_CONTEXT, NAMES
-
-        given = self._given["context"] or NAMES[IN_CONTEXT]
-        if not isinstance(given, str | Path):
-            return given
-        if isinstance(self.identifier, ContextualIdentifier):
-            return self.identifier
-        # The gate's numbers belong to one encoder: the shared one serves if it is that one.
-        shared = self._given["sentence_encoder"]
-        same = not isinstance(shared, str | Path) or str(shared) == encoder_name(given)
-        encoder = self.sentence_encoder if same else None
-        return ContextualIdentifier.load(given, identifier=self.identifier, encoder=encoder)
-
-    def _loaded(self, role: str, load: Callable[..., Any]) -> Any:
-        given = self._given[role]
-        if given is None:
-            return load()
-        return load(str(given)) if isinstance(given, str | Path) else given
-
-
-def _load_identifier(*name: str) -> Any:
-    from rewards.identifiers.named import load_identifier
-
-    return load_identifier(*name)
-
-
-def _load_backbone(*name: str) -> Any:
-    from rewriting.runtime.backbone import Backbone
-
-    return Backbone.shared(*name)
-
-
-def _load_sentence_encoder(name: str) -> Any:
-    from rewriting.runtime.models import load_sentence_encoder
-
-    return load_sentence_encoder(name)
-
-
-def _load_alignment(*name: str) -> Any:
-    from rewards.appraisal_alignment import AlignmentReader
-
-    return AlignmentReader.load("", *name)
-
-
-def _load_coherence(*name: str) -> Any:
-    from rewards.coherence import CoherenceModel
-
-    return CoherenceModel.load(*name)
+HUB: Final = "hf:"
+CALL_OPTIONS: Final = tuple(field.name for field in fields(CallOptions))
+COMMON_OPTIONS: Final = ("weight", "scale", "name", *CALL_OPTIONS)
+"""The options of every term, read here; the others are the term's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +39,50 @@ class BuiltIn:
     place: str
     model: str | None = None
 
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Refuse options that the term does not have, before a model is loaded for nothing."""
+        parameters = list(inspect.signature(load_function(self.place)).parameters)
+        check_options(options, parameters[1 if self.model else 0 :])
+
     def __call__(self, models: Models, **options: Any) -> Reward:
-        kind = load_function(self.place)
-        known = list(inspect.signature(kind).parameters)[1 if self.model else 0 :]
-        for option in options:  # before a model is loaded for nothing
-            if option not in known:
-                raise UserError(f"it has no option {option!r}. {suggestion(option, known)}")
         arguments = [getattr(models, self.model)] if self.model else []
-        term: Reward = kind(*arguments, **options)
+        term: Reward = load_function(self.place)(*arguments, **options)
         return term
+
+
+@dataclass(frozen=True, slots=True)
+class HubClassifier:
+    """A factory: makes the term of a sequence-classification model (classifier.py)."""
+
+    model: str
+
+    @property
+    def name(self) -> str:
+        """The name in logs: that of the model, without its owner or folder."""
+        return self.model.rstrip("/").rpartition("/")[2]
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Check the options, and by the model's configuration its kind and labels."""
+        from rewards.classifier import ClassifierOptions, check_config
+        from rewriting.runtime.models import load_config
+
+        check_options(options, [field.name for field in fields(ClassifierOptions)])
+        wanted = ClassifierOptions(**options)
+        check_config(load_config(self.model), wanted)
+
+    def __call__(self, models: Models, **options: Any) -> Reward:
+        from rewards.classifier import ClassifierOptions, ClassifierReward
+
+        wanted = ClassifierOptions(**options)
+        return ClassifierReward(*models.classifier(self.model), wanted, name=self.name)
+
+
+def check_options(options: Mapping[str, Any], own: Iterable[str]) -> None:
+    """Refuse an option that is neither the term's own nor one of all terms."""
+    known = list(dict.fromkeys([*own, *COMMON_OPTIONS]))
+    for option in options:
+        if option not in known:
+            raise UserError(f"it has no option {option!r}. {suggestion(option, known)}")
 
 
 BUILT_INS: Final[dict[str, BuiltIn]] = {
@@ -166,23 +101,26 @@ BUILT_INS: Final[dict[str, BuiltIn]] = {
 
 
 def build_rewards(
-    rewards: Mapping[str, Any] | str, models: Models, *, name: str = "reward_sum"
+    rewards: Mapping[Any, Any] | str, models: Models | None = None, *, name: str = "reward_sum"
 ) -> RewardSum:
     """The sum that a mapping describes, as YAML has it, or as a text of YAML from a command line.
 
-    A name maps to its weight, or to a mapping of `weight` (1 unless given), `scale`, `name` (in
-    logs), and the term's own options. A function of the user's gets options as keywords; a class
-    of the user's is made with them. All names are looked up before any model is loaded.
+    A name, or in Python the function or callable object itself, maps to its weight, or to a mapping
+    of `weight` (1 unless given), `scale`, `name` (in logs), `timeout`, `retries` and `concurrency`
+    (calling.py), and the term's own options. A function gets these as keywords; a class is made
+    with them. models: the models of the built-in terms, by default the shipped ones. All names and
+    options are looked up before any model is loaded.
     """
     if isinstance(rewards, str):
         rewards = _parsed(rewards)
-    wanted: dict[str, _Wanted] = {}
+    entries: dict[str, _Entry] = {}
     for key, value in rewards.items():
-        one = _Wanted.read(str(key), value)
-        if one.name in wanted:
-            raise UserError(f"two rewards are called {one.name!r}: give one another `name`.")
-        wanted[one.name] = one
-    return RewardSum({key: one.term(models) for key, one in wanted.items()}, name=name)
+        entry = _Entry.read(key, value)
+        if entry.name in entries:
+            raise UserError(f"two rewards are called {entry.name!r}: give one another `name`.")
+        entries[entry.name] = entry
+    models = models or Models()
+    return RewardSum({key: entry.term(models) for key, entry in entries.items()}, name=name)
 
 
 def _parsed(text: str) -> dict[str, Any]:
@@ -198,32 +136,36 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Entry:
     """One entry of the mapping, read and found, before any model is loaded."""
 
     name: str
-    factory: BuiltIn | Callable[..., Any]
+    factory: BuiltIn | HubClassifier | Callable[..., Any]
     weight: float
     scale: str | None
+    call: CallOptions
     options: dict[str, Any]
 
     @classmethod
-    def read(cls, key: str, value: Any) -> Self:
+    def read(cls, key: Any, value: Any) -> Self:
         options = dict(value) if isinstance(value, Mapping) else {"weight": value}
         weight, scale = _number(options.pop("weight", 1.0)), options.pop("scale", None)
-        check_weight(key, weight, scale)
-        factory = _find(key)
-        shown = key if isinstance(factory, BuiltIn) else name_of(factory)
-        return cls(str(options.pop("name", shown)), factory, weight, scale, options)
+        check_weight(name_of(key) if callable(key) else str(key), weight, scale)
+        factory = key if callable(key) else _find(str(key))
+        name = str(options.pop("name", _name_in_logs(key, factory)))
+        with _named(name):
+            call = CallOptions(**{o: options.pop(o) for o in CALL_OPTIONS if o in options})
+            if isinstance(factory, BuiltIn | HubClassifier):
+                factory.check(options)
+        return cls(name, factory, weight, scale, call, options)
 
     def term(self, models: Models) -> Term:
-        try:
-            return Term(self._reward(models), self.weight, self.scale)
-        except (TypeError, ValueError, UserError) as error:
-            raise UserError(f"reward {self.name!r}: {error}") from error
+        with _named(self.name):
+            reward = with_options(self._reward(models), self.call, self.name)
+        return Term(reward, self.weight, self.scale)
 
     def _reward(self, models: Models) -> Reward:
-        if isinstance(self.factory, BuiltIn):
+        if isinstance(self.factory, BuiltIn | HubClassifier):
             return self.factory(models, **self.options)
         if isinstance(self.factory, type):
             made: Reward = self.factory(**self.options)
@@ -231,14 +173,32 @@ class _Wanted:
         return functools.partial(self.factory, **self.options) if self.options else self.factory
 
 
-def _find(key: str) -> BuiltIn | Callable[..., Any]:
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Say which reward it is that something is wrong with."""
+    try:
+        yield
+    except (TypeError, ValueError, UserError) as error:
+        raise UserError(f"reward {name!r}: {error}") from error
+
+
+def _name_in_logs(key: Any, factory: BuiltIn | HubClassifier | Callable[..., Any]) -> str:
+    if isinstance(factory, BuiltIn):
+        return str(key)
+    return factory.name if isinstance(factory, HubClassifier) else name_of(factory)
+
+
+def _find(key: str) -> BuiltIn | HubClassifier | Callable[..., Any]:
     if key in BUILT_INS:
         return BUILT_INS[key]
+    if key.startswith(HUB):
+        return HubClassifier(key.removeprefix(HUB))
     if ":" in key:
         return load_function(key)
     raise UserError(
         f"there is no reward {key!r}. {suggestion(key, list(BUILT_INS))} "
-        "A function of your own is path.py:function or package.module:function."
+        "A function of your own is path.py:function or package.module:function; a model of the "
+        "hub is hf:MODEL."
     )
 
 

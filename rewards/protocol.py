@@ -15,16 +15,15 @@ RewardError that names it: an exception is never turned into a score.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 import math
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Real
 from typing import Any, Final, Protocol, TypeVar
 
+from rewards.event_loop import run
 from rewriting.errors import UserError
 
 Values = Iterable[float | None]
@@ -89,27 +88,39 @@ def _content(content: Any) -> str:
     return "".join(part.get("text", "") for part in content)
 
 
-def checked(name: str, values: Any, columns: Mapping[str, Any]) -> list[float | None]:
+def by_row(column: Any, count: int) -> bool:
+    """Whether a keyword has an entry for each of the rows, rather than being the trainer's."""
+    if isinstance(column, str) or not isinstance(column, Sequence):
+        return False
+    return len(column) == count
+
+
+def checked(
+    name: str, values: Any, columns: Mapping[str, Any], first: int = 0
+) -> list[float | None]:
     """What a reward answered, as floats and None, or a RewardError that shows the row.
 
-    `columns` are the keywords that the reward was called with.
+    `columns` are the keywords that the reward was called with. `first` is the number of their
+    first row, where they are a part of a batch.
     """
     rows = len(columns["completions"])
     if isinstance(values, str | bytes | Mapping | set) or not isinstance(values, Iterable):
         raise RewardError(
             f"reward {name!r} gave {_shortened(values)} for {rows} completions; it must give a "
-            f"list with one number or None for each. {_shown(columns, 0)}"
+            f"list with one number or None for each. {shown_row(columns, 0, first)}"
         )
     found = list(values)
     if len(found) != rows:
         raise RewardError(
             f"reward {name!r} gave {len(found)} values for {rows} completions; it must give one "
-            f"number or None for each. {_shown(columns, min(len(found), rows - 1))}"
+            f"number or None for each. {shown_row(columns, min(len(found), rows - 1), first)}"
         )
-    return [_number(name, value, columns, row) for row, value in enumerate(found)]
+    return [_number(name, value, columns, row, first) for row, value in enumerate(found)]
 
 
-def _number(name: str, value: Any, columns: Mapping[str, Any], row: int) -> float | None:
+def _number(
+    name: str, value: Any, columns: Mapping[str, Any], row: int, first: int
+) -> float | None:
     if value is None:
         return None
     plain = value.item() if getattr(value, "size", None) == 1 else value  # of numpy
@@ -117,27 +128,34 @@ def _number(name: str, value: Any, columns: Mapping[str, Any], row: int) -> floa
         plain = value.item()
     if not isinstance(plain, Real) or not math.isfinite(plain):
         raise RewardError(
-            f"reward {name!r} gave {_shortened(value)} for row {row}; a reward is a finite number, "
-            f"or None where it does not apply. {_shown(columns, row)}"
+            f"reward {name!r} gave {_shortened(value)} for row {first + row}; a reward is a finite "
+            f"number, or None where it does not apply. {shown_row(columns, row, first)}"
         )
     return float(plain)
 
 
-def failure(name: str, error: Exception, columns: Mapping[str, Any]) -> RewardError:
-    """The RewardError for an exception that a reward raised; raise it `from` the exception."""
+def failure(
+    name: str, error: Exception, columns: Mapping[str, Any], first: int = 0, tries: int = 1
+) -> RewardError:
+    """The RewardError for an exception that a reward raised; raise it `from` the exception.
+
+    `tries` is how often the reward was called before it was given up.
+    """
     if isinstance(error, UserError):
         return RewardError(f"reward {name!r}: {error}")
     hint = ""
     if isinstance(error, TypeError):
         hint = f" The columns of this batch: {', '.join(columns)}."
     frame = traceback.extract_tb(error.__traceback__)[-1]
+    after = f" in the last of {tries} tries" if tries > 1 else ""
+    row = "First row of its batch: " if len(columns["completions"]) > 1 else ""
     return RewardError(
         f"reward {name!r} raised {type(error).__name__}: {error} ({frame.filename}, line "
-        f"{frame.lineno}).{hint} First row of its batch: {_shown(columns, 0)}"
+        f"{frame.lineno}){after}.{hint} {row}{shown_row(columns, 0, first)}"
     )
 
 
-def _shown(columns: Mapping[str, Any], row: int) -> str:
+def shown_row(columns: Mapping[str, Any], row: int, first: int = 0) -> str:
     """A row as one line: its number, its completion and its posts, shortened."""
     if not len(columns["completions"]):
         return "There are no rows."
@@ -146,7 +164,7 @@ def _shown(columns: Mapping[str, Any], row: int) -> str:
         column = columns.get(name)
         if isinstance(column, Sequence) and row < len(column):
             parts.append(f"{name} {_shortened(column[row])}")
-    return f"Row {row}: {', '.join(parts)}."
+    return f"Row {first + row}: {', '.join(parts)}."
 
 
 def _shortened(value: Any) -> str:
@@ -154,12 +172,21 @@ def _shortened(value: Any) -> str:
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
 
 
+def answer(reward: Reward, columns: Mapping[str, Any]) -> Any:
+    """What a reward gives for a batch: its values, or what is to be awaited for them.
+
+    The code of a generator runs only as its values are taken, so they are taken here.
+    """
+    values = reward(**columns)
+    return list(values) if isinstance(values, Iterator) else values
+
+
 def called(name: str, reward: Reward, columns: Mapping[str, Any]) -> list[float | None]:
     """Call a reward and check what it answers, of an async one by awaiting it."""
     try:
-        values = reward(**columns)
+        values = answer(reward, columns)
         if inspect.isawaitable(values):
-            values = run(_result(values))
+            values = run(result_of(values))
     except RewardError:  # a sum inside a sum has named its term already
         raise
     except Exception as error:
@@ -170,7 +197,7 @@ def called(name: str, reward: Reward, columns: Mapping[str, Any]) -> list[float 
 async def awaited(name: str, reward: Reward, columns: Mapping[str, Any]) -> list[float | None]:
     """The same of an async reward, to be awaited together with others."""
     try:
-        values = reward(**columns)
+        values = answer(reward, columns)
         if inspect.isawaitable(values):
             values = await values
     except RewardError:  # a sum inside a sum has named its term already
@@ -180,18 +207,9 @@ async def awaited(name: str, reward: Reward, columns: Mapping[str, Any]) -> list
     return checked(name, values, columns)
 
 
-async def _result(values: Awaitable[T]) -> T:
+async def result_of(values: Awaitable[T]) -> T:
+    """Anything to be awaited as a coroutine, which is what an event loop takes."""
     return await values
-
-
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end, also where an event loop runs already: then in a thread with its own."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(asyncio.run, work).result()
 
 
 def guarded(reward: Reward, name: str | None = None) -> Callable[..., Any]:

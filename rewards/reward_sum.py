@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Self
 
-from rewards.protocol import Reward, awaited, called, compares_rows, is_async, run
+from rewards.event_loop import gather_or_cancel, run
+from rewards.protocol import Reward, awaited, by_row, called, compares_rows, is_async
 from rewards.scaling import (
     SCALES,
     Gather,
@@ -179,7 +179,7 @@ class RewardSum:
         """A term's values for the rows of this process, whoever else's it has to see for them."""
         count, first = len(columns["completions"]), 0
         if update and compares_rows(reward):
-            own = {key: list(column) for key, column in columns.items() if _by_row(column, count)}
+            own = {key: list(column) for key, column in columns.items() if by_row(column, count)}
             shares = self.gather(own)
             first = sum(len(share["completions"]) for share in shares[: process_index()])
             whole = {key: [value for share in shares for value in share[key]] for key in own}
@@ -224,13 +224,6 @@ def _filled(columns: dict[str, Any]) -> dict[str, Any]:
     return prompts | {"trainer_state": None, "log_extra": None, "log_metric": None} | columns
 
 
-def _by_row(column: Any, count: int) -> bool:
-    """Whether it has an entry for every row, rather than being a trainer's."""
-    if isinstance(column, str) or not isinstance(column, Sequence):
-        return False
-    return len(column) == count
-
-
 def _total(contributions: Values) -> float | None:
     known = [value for value in contributions if value is not None]
     return math.fsum(known) if known else None
@@ -244,4 +237,4 @@ def _in_training(log_metric: Any) -> bool:
 
 async def _together(rewards: Mapping[str, Reward], columns: Mapping[str, Any]) -> dict[str, Values]:
     answers = (awaited(name, reward, columns) for name, reward in rewards.items())
-    return dict(zip(rewards, await asyncio.gather(*answers), strict=True))
+    return dict(zip(rewards, await gather_or_cancel(answers), strict=True))

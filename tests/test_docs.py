@@ -48,7 +48,7 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_custom_rewards(reader: Path) -> None:
-    assert run_page(DOCS / "custom-rewards.md", reader) == 9
+    assert run_page(DOCS / "custom-rewards.md", reader) == 12
 
 
 def test_safety(reader: Path) -> None:
@@ -59,9 +59,18 @@ def test_every_built_in_reward_is_on_the_page() -> None:
     from rewards.named import BUILT_INS
 
     page = (DOCS / "custom-rewards.md").read_text(encoding="utf-8")
-    assert re.findall(r"^\| `(\w+)` \| .*\|$", page.split("The built-in names")[1], re.M) == list(
-        BUILT_INS
-    )
+    section = page.split("The built-in names")[1].split("\n## ")[0]
+    assert re.findall(r"^\| `(\w+)` \| .*\|$", section, re.M) == list(BUILT_INS)
+
+
+def test_every_option_of_a_term_is_on_the_page() -> None:
+    from rewards.classifier import ClassifierOptions
+    from rewards.named import COMMON_OPTIONS
+
+    page = (DOCS / "custom-rewards.md").read_text(encoding="utf-8")
+    assert first_column(page, "option") == [f"`{f.name}`" for f in fields(ClassifierOptions)]
+    for option in COMMON_OPTIONS:
+        assert f"**{option}**" in page, option
 
 
 def first_column(page: str, header: str) -> list[str]:

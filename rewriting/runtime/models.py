@@ -36,6 +36,7 @@ __all__ = [
     "kind_of",
     "load_causal",
     "load_classifier",
+    "load_config",
     "load_encoder",
     "load_masked",
     "load_sentence_encoder",
@@ -197,13 +198,18 @@ def load_classifier(
     return _load(name, AutoModelForSequenceClassification, dtype, device)
 
 
-def kind_of(name: str) -> str:
-    """What a model can be loaded as: causal, seq2seq, masked, classifier or encoder."""
+def load_config(name: str) -> Any:
+    """The configuration of a model, by which much can be checked before the weights are loaded."""
     from transformers import AutoConfig
 
     source, local = _source(name)
     with _explained(name):
-        config = AutoConfig.from_pretrained(source, local_files_only=local)
+        return AutoConfig.from_pretrained(source, local_files_only=local, trust_remote_code=False)
+
+
+def kind_of(name: str) -> str:
+    """What a model can be loaded as: causal, seq2seq, masked, classifier or encoder."""
+    config = load_config(name)
     built = str((getattr(config, "architectures", None) or [""])[0])
     if built.endswith("ForSequenceClassification"):
         return "classifier"
@@ -218,12 +224,9 @@ def load_encoder(
     name: str, dtype: "torch.dtype | None" = None, device: "str | torch.device | None" = None
 ) -> tuple[Any, Any]:
     """An encoder and its tokenizer; of an encoder-decoder such as T5, the encoder alone."""
-    from transformers import AutoConfig, AutoModel, AutoModelForTextEncoding
+    from transformers import AutoModel, AutoModelForTextEncoding
 
-    source, local = _source(name)
-    with _explained(name):
-        config = AutoConfig.from_pretrained(source, local_files_only=local)
-    both = getattr(config, "is_encoder_decoder", False)
+    both = getattr(load_config(name), "is_encoder_decoder", False)
     return _load(name, AutoModelForTextEncoding if both else AutoModel, dtype, device)
 
 
@@ -258,7 +261,8 @@ def _load(name: str, kind: Any, dtype: Any, device: Any) -> tuple[Any, Any]:
     device = torch.device(device or _default_device())
     if dtype is None:
         dtype = torch.float32 if device.type == "cpu" else torch.bfloat16
-    options: dict[str, Any] = {"local_files_only": local}
+    # Without an explicit False, transformers asks at the terminal whether to run a model's code.
+    options: dict[str, Any] = {"local_files_only": local, "trust_remote_code": False}
     with _explained(name), quiet_transformers():
         tokenizer = AutoTokenizer.from_pretrained(source, **options)
         model, info = kind.from_pretrained(

@@ -106,6 +106,112 @@ def test_mistakes_are_explained(rewards: Any, message: str) -> None:
         build_rewards(rewards, models())
 
 
+def shorter(
+    completions: list[str], response_post: list[str], factor: int = 1, **_: Any
+) -> list[float]:
+    return [factor * (len(r) - len(c)) for c, r in zip(completions, response_post, strict=True)]
+
+
+class Constant:
+    def __init__(self, value: float = 1.0) -> None:
+        self.value = value
+
+    def __call__(self, completions: list[str], bonus: float = 0.0, **_: Any) -> list[float]:
+        return [self.value + bonus] * len(completions)
+
+
+def test_functions_objects_and_classes_stand_in_place_of_their_names() -> None:
+    async def patient(completions: list[str], **_: Any) -> list[float]:
+        return [0.5] * len(completions)
+
+    rewards = build_rewards(
+        {
+            "edit_size": 0.5,
+            shorter: {"weight": 0.1, "factor": 10},
+            patient: 2,
+            Constant(3.0): {"weight": 2, "name": "mine", "scale": "std"},
+            Constant(4.0): {"bonus": 1.0},
+            Constant: {"weight": 0, "value": 7.0, "name": "made"},
+        }
+    )
+    scores = rewards.score(**COLUMNS)
+    assert scores.terms == {
+        "edit_size": [-1.0, 0.0],
+        "shorter": [-60.0, 0.0],
+        "patient": [0.5, 0.5],
+        "mine": [3.0, 3.0],
+        "Constant": [5.0, 5.0],
+        "made": [7.0, 7.0],
+    }
+    assert scores.totals == pytest.approx([-0.5 - 6 + 1 + 6 + 5, 12.0])
+    assert list(rewards.state_dict()) == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("rewards", "message"),
+    [
+        ({shorter: "much"}, "weight of reward 'shorter' is 'much'"),
+        ({Constant(): {"scale": "max"}}, "scale of reward 'Constant' is 'max'"),
+        ({Constant: {"height": 1}}, "reward 'Constant': .*'height'"),
+        ({Constant(): 1, Constant(2.0): 1}, "two rewards are called 'Constant': give one another"),
+        ({shorter: {"retries": -1}}, "reward 'shorter': retries is -1"),
+        ({3: 1}, "no reward '3'"),
+    ],
+)
+def test_mistakes_with_callables_are_explained(rewards: Any, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        build_rewards(rewards)
+
+
+@pytest.mark.usefixtures("users")
+def test_how_a_term_is_called_is_said_in_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rewards.calling.FIRST_PAUSE", 0.0)
+    calls: list[list[str]] = []
+
+    def judge(completions: list[str], **options: Any) -> list[float]:
+        assert "timeout" not in options
+        calls.append(completions)
+        if len(calls) == 1:
+            raise OSError("connection refused")
+        return [float(len(text)) for text in completions]
+
+    options = {"weight": 1, "timeout": 30, "retries": 2, "concurrency": 1, "name": "judged"}
+    assert build_rewards({judge: options})(**COLUMNS) == [11.0, 5.0]
+    assert calls == [["I am sorry."], ["Stop."], ["I am sorry."]]
+    text = "{edit_size: {timeout: 60, retries: 1}, my_rewards.py:shorter: {concurrency: 2}}"
+    assert build_rewards(text).score(**COLUMNS).terms == {
+        "edit_size": [-1.0, 0.0],
+        "shorter": [-6.0, 0.0],
+    }
+
+
+@pytest.mark.parametrize(
+    ("rewards", "message"),
+    [
+        ({"edit_size": {"timeout": "soon"}}, "reward 'edit_size': timeout is 'soon'"),
+        ({"edit_size": {"retry": 1}}, "it has no option 'retry'. Did you mean retries"),
+        (
+            {"repetition": {"across_batch": True, "concurrency": 4}},
+            "reward 'repetition': it compares the rows of a batch",
+        ),
+    ],
+)
+def test_calls_that_cannot_be_are_refused(rewards: Any, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        build_rewards(rewards)
+
+
+def test_the_package_offers_its_two_entrances() -> None:
+    import rewards
+    from rewards.identifiers.named import load_identifier
+
+    assert rewards.build_rewards is build_rewards
+    assert rewards.load_identifier is load_identifier
+    assert set(rewards.__all__) <= set(dir(rewards))
+    with pytest.raises(AttributeError, match="no attribute 'build_reward'"):
+        rewards.build_reward  # noqa: B018
+
+
 def test_no_model_is_loaded_for_a_mapping_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     def load(name: str) -> None:
         raise AssertionError
@@ -115,6 +221,8 @@ def test_no_model_is_loaded_for_a_mapping_that_is_wrong(monkeypatch: pytest.Monk
         build_rewards({"specificity": 1, "nonsense": 1}, Models())
     with pytest.raises(UserError, match=r"no option .batchsize.\. Did you mean batch_size"):
         build_rewards({"specificity": {"batchsize": 1}}, Models())
+    with pytest.raises(UserError, match=r"'repetition': it has no option .k."):
+        build_rewards({"specificity": 1, "repetition": {"k": 1}}, Models())
 
 
 def test_models_are_loaded_by_name_once_and_only_when_needed(
