@@ -83,10 +83,8 @@ class Config:
 
 def run(config: Config) -> dict[str, Any]:
     """Score every sentence in every reply; prints tables, writes JSON and the report."""
-    import yaml
-
     from rewards.audit import rounds_of, score_rounds, stock_carriers
-    from rewards.named import Models, build_rewards
+    from rewards.named import Models, build_rewards, rewards_mapping
     from rewards.stock import NONSENSE, STOCK, read_sentences
     from rewards.wins import figures
     from rewriting.report.page import write_report
@@ -102,7 +100,7 @@ def run(config: Config) -> dict[str, Any]:
     with progress_bar("scoring replies", len(rounds) * len(items)) as advance:
         audit = score_rounds(rewards, items, rounds, advance)
     found = figures(audit, stock_carriers(items, stock)) | {
-        "rewards": yaml.safe_load(config.rewards),
+        "rewards": rewards_mapping(config.rewards),
         "data": config.data,
         "split": config.split,
         "seed": config.seed,
@@ -209,7 +207,7 @@ def page_of(config: Config, audit: Audit, found: Mapping[str, Any]) -> str:
         facts={
             "data": config.data + (f", {config.split} part" if config.split != "all" else ""),
             "posts": f"{len(audit.items):,}",
-            "rewards": config.rewards,
+            "rewards": str(config.rewards),  # of a YAML file, a mapping
             "seed": str(config.seed),
         },
         figures=found,

@@ -174,10 +174,8 @@ def build_rewards(
     logs), and the term's own options. A function of the user's gets options as keywords; a class
     of the user's is made with them. All names are looked up before any model is loaded.
     """
-    if isinstance(rewards, str):
-        rewards = _parsed(rewards)
     wanted: dict[str, _Wanted] = {}
-    for key, value in rewards.items():
+    for key, value in rewards_mapping(rewards).items():
         one = _Wanted.read(str(key), value)
         if one.name in wanted:
             raise UserError(f"two rewards are called {one.name!r}: give one another `name`.")
@@ -185,16 +183,20 @@ def build_rewards(
     return RewardSum({key: one.term(models) for key, one in wanted.items()}, name=name)
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def rewards_mapping(rewards: Mapping[str, Any] | str) -> dict[str, Any]:
+    """The mapping of names to weights, as it is or read from a text of YAML."""
     import yaml
 
+    if isinstance(rewards, Mapping):
+        return dict(rewards)
     try:
-        rewards = yaml.safe_load(text)
+        mapping = yaml.safe_load(rewards)
     except yaml.YAMLError as error:
-        raise UserError(f"rewards {text!r} cannot be read: {error}") from error
-    if not isinstance(rewards, dict):
-        raise UserError(f"rewards are a mapping such as '{{empathy_change: 1.0}}', not {text!r}.")
-    return rewards
+        raise UserError(f"rewards {rewards!r} cannot be read: {error}") from error
+    if not isinstance(mapping, dict):
+        message = f"rewards are a mapping such as '{{empathy_change: 1.0}}', not {rewards!r}."
+        raise UserError(message)
+    return mapping
 
 
 @dataclass(frozen=True, slots=True)

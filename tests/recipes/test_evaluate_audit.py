@@ -71,6 +71,14 @@ def test_every_figure_is_explained(audit: Callable[..., Any]) -> None:
     assert [name for name in audit() if f"`{name}`" not in page] == []
 
 
+def test_rewards_of_a_yaml_file(audit: Callable[..., Any]) -> None:
+    lines = "rewards:\n  repetition: {weight: 2, n: 1}\nlimit: 3\nhtml: out.html\njson: yaml.json\n"
+    Path("audit.yaml").write_text(lines, encoding="utf-8")
+    run_evaluation(["audit", "--config", "audit.yaml"])
+    found = json.loads(Path("yaml.json").read_text(encoding="utf-8"))
+    assert (found["n"], found["rewards"]) == (3, {"repetition": {"weight": 2, "n": 1}})
+
+
 def test_own_rows_and_own_stock_sentences(
     audit: Callable[..., Any], jsonl: Callable[..., Path]
 ) -> None:
