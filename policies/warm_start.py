@@ -7,7 +7,7 @@ PARTNER (arXiv 2101.07714) starts from responses that are empathic already, and 
     keep     a response of high empathy is left alone; learn to leave it alone
 
 A sentence carries the empathy where a rationale of some mechanism covers at least half of it
-(empathic_sentences.py). All carriers of a response go, not only the one to be learnt: what is left
+(rewriting/carriers.py). All carriers of a response go, not only the one to be learnt: what is left
 then looks like the responses that need an edit. Nothing here knows of splits: it is given one at a
 time, and weak sentences come from that one.
 """
@@ -23,15 +23,13 @@ from torch import Tensor
 
 from policies.edit_policy import EditAgent
 from policies.empathic_sentences import (
-    carriers,
     empathy_of,
     first_sentence,
-    suitable,
     tells_own_story,
     to_be_learnt,
     weak_sentences,
-    without,
 )
+from rewriting.carriers import carriers, suitable, without
 from rewriting.edits import Edit
 from rewriting.exchange import Exchange
 from rewriting.loop import EditState, spans

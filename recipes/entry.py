@@ -29,6 +29,7 @@ TRAINING: dict[str, str] = {
 
 EVALUATION: dict[str, str] = {
     "alignment": "recipes.evaluate_alignment",
+    "audit": "recipes.evaluate_audit",
     "identifier": "recipes.evaluate_identifier",
     "probe": "recipes.evaluate_probe",
     "responses": "recipes.evaluate_responses",

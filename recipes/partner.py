@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.cards import command, write_card
-from recipes.shared import check_least, kl_penalty, settings_of, start_accelerator
+from recipes.shared import PARTNER_REWARDS, check_least, kl_penalty, settings_of, start_accelerator
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
 
@@ -30,13 +30,6 @@ if TYPE_CHECKING:
     from rewriting.data import Split
 
 logger = logging.getLogger(__name__)
-# Of mutual information the backward half: the forward one says nearly what fluency says, and costs.
-REWARDS = (
-    "{empathy_change: 1.0, fluency: 25.0, coherence: 1.0, "
-    "mutual_information: {weight: 2.0, forward_weight: 0.0}, "
-    "repetition: 1.0, edit_size: 0, specificity: 0}"
-)
-
 COUNTS = (
     "warm_batch_size micro_batch_size span_length max_edits max_prompt_tokens max_new_tokens "
     "eval_every save_every show_every"
@@ -80,7 +73,7 @@ class Config:
         default="epitome", metadata={"help": "Who measures empathy: epitome, or a folder."}
     )
     rewards: str = field(
-        default=REWARDS,
+        default=PARTNER_REWARDS,
         metadata={"help": "Name → weight, as YAML. Weight 0: logged only. path.py:function too."},
     )
     rank: int = field(default=16, metadata={"help": "Of LoRA in a new policy; 0: the whole model."})

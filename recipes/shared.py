@@ -9,6 +9,14 @@ from typing import Any
 
 from rewriting.errors import UserError
 
+# Of mutual information the backward half: the forward one says nearly what fluency says, and costs.
+PARTNER_REWARDS = (
+    "{empathy_change: 1.0, fluency: 25.0, coherence: 1.0, "
+    "mutual_information: {weight: 2.0, forward_weight: 0.0}, "
+    "repetition: 1.0, edit_size: 0, specificity: 0}"
+)
+"""What `train.py partner` rewards and `evaluate.py audit` audits, unless told otherwise."""
+
 PATIENCE = timedelta(hours=3)  # the others wait while the first process labels or saves
 
 

@@ -24,7 +24,7 @@ from rewards.protocol import Reward, name_of
 from rewards.reward_sum import RewardSum, Term, check_weight
 from rewriting.errors import UserError
 
-__all__ = ["BUILT_INS", "BuiltIn", "Models", "build_rewards", "load_function"]
+__all__ = ["BUILT_INS", "BuiltIn", "Models", "build_rewards", "load_function", "rewards_mapping"]
 
 HUB: Final = "hf:"
 CALL_OPTIONS: Final = tuple(field.name for field in fields(CallOptions))
@@ -111,10 +111,8 @@ def build_rewards(
     with them. models: the models of the built-in terms, by default the shipped ones. All names and
     options are looked up before any model is loaded.
     """
-    if isinstance(rewards, str):
-        rewards = _parsed(rewards)
     entries: dict[str, _Entry] = {}
-    for key, value in rewards.items():
+    for key, value in rewards_mapping(rewards).items():
         entry = _Entry.read(key, value)
         if entry.name in entries:
             raise UserError(f"two rewards are called {entry.name!r}: give one another `name`.")
@@ -123,16 +121,20 @@ def build_rewards(
     return RewardSum({key: entry.term(models) for key, entry in entries.items()}, name=name)
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def rewards_mapping(rewards: Mapping[Any, Any] | str) -> dict[Any, Any]:
+    """The mapping of names to weights, as it is or read from a text of YAML."""
+    if isinstance(rewards, Mapping):
+        return dict(rewards)
     import yaml
 
     try:
-        rewards = yaml.safe_load(text)
+        mapping = yaml.safe_load(rewards)
     except yaml.YAMLError as error:
-        raise UserError(f"rewards {text!r} cannot be read: {error}") from error
-    if not isinstance(rewards, dict):
-        raise UserError(f"rewards are a mapping such as '{{empathy_change: 1.0}}', not {text!r}.")
-    return rewards
+        raise UserError(f"rewards {rewards!r} cannot be read: {error}") from error
+    if not isinstance(mapping, dict):
+        message = f"rewards are a mapping such as '{{empathy_change: 1.0}}', not {rewards!r}."
+        raise UserError(message)
+    return mapping
 
 
 @dataclass(frozen=True, slots=True)

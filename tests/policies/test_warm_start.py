@@ -7,17 +7,14 @@ import pytest
 import torch
 
 from policies.empathic_sentences import (
-    carriers,
     first_sentence,
-    overlap,
-    suitable,
     tells_own_story,
     to_be_learnt,
     weak_sentences,
-    without,
 )
 from policies.warm_start import Supervised, balanced, build, examples, summary, supervised_loss
 from rewriting import Edit, Exchange, UserError, apply_edits, split_sentences
+from rewriting.carriers import carriers
 from rewriting.exchange import MECHANISMS, Label
 from rewriting.loop import EditState
 from tests.policies.tiny_agents import tiny_agent
@@ -152,28 +149,7 @@ def test_nothing_to_learn_from() -> None:
     assert build([WEAK, Exchange("a", "I am so sorry.")]) == []
 
 
-@pytest.mark.parametrize(
-    ("rationale", "sentence", "share"),
-    [
-        ("I am so sorry", "I am so sorry", 1.0),
-        ("what. I AM so\n sorry. no", "I am so sorry.", 1.0),
-        ("sorry", "I am so sorry", 5 / 13),
-        ("end. I am so", "I am so sorry", 7 / 13),
-        ("", "I am", 0.0),
-        ("I am", "", 0.0),
-    ],
-)
-def test_how_much_of_a_sentence_a_rationale_covers(
-    rationale: str, sentence: str, share: float
-) -> None:
-    assert overlap(rationale, sentence) == pytest.approx(share)
-
-
-def test_half_a_sentence_makes_a_carrier() -> None:
-    found = carriers(exchange("a", "I am so sorry but. You have to go on.", emo=(1, "go on")))
-    assert found == []
-    found = carriers(exchange("a", "Hm. I am so sorry, you.", emo=(1, "I am so sorry")))
-    assert [(c.place, c.mechanism, c.level) for c in found] == [(1, "emotional_reactions", 1)]
+def test_the_first_carrier_of_each_strong_mechanism_is_learnt() -> None:
     assert [c.text for c in to_be_learnt(carriers(STRONG))] == [
         "I am so sorry for you.",
         "This must hurt a lot.",
@@ -194,16 +170,7 @@ def test_one_sentence_is_learnt(text: str, first: str) -> None:
     assert first_sentence(text) == first
 
 
-def test_what_is_worth_learning() -> None:
-    assert suitable("I am sorry", 3, 30)
-    for text in (
-        "Sorry.",
-        "word " * 31,
-        "See https://x.org for more",
-        "ask in /r/help now",
-        "f *this* now",
-    ):
-        assert not suitable(text, 3, 30)
+def test_weak_sentences_are_prose_without_questions() -> None:
     assert weak_sentences([WEAK, SORRY, WEAK], 3, 30) == ["Just go to bed early.", "Go to bed."]
 
 
@@ -243,14 +210,6 @@ def test_own_stories_are_learnt_only_if_asked_for() -> None:
     assert build([told]) == []
     (row,) = build([told], own_stories=True)
     assert row.sentence == "I was there last year."
-
-
-def test_what_is_left_keeps_its_white_space() -> None:
-    sentences = split_sentences(" One is.\nTwo is.  Three is. ")
-    assert str(without(sentences, {1})) == " One is.\nThree is. "
-    assert str(without(sentences, {0})) == " Two is.  Three is. "
-    assert str(without(sentences, {0, 2})) == " Two is.  "
-    assert str(without(sentences, set())) == str(sentences)
 
 
 def test_the_loss_is_that_of_the_actions() -> None:
