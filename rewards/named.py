@@ -39,10 +39,15 @@ class BuiltIn:
     place: str
     model: str | None = None
 
+    @property
+    def own_options(self) -> list[str]:
+        """The options that the class itself takes."""
+        parameters = list(inspect.signature(load_function(self.place)).parameters)
+        return parameters[1 if self.model else 0 :]
+
     def check(self, options: Mapping[str, Any]) -> None:
         """Refuse options that the term does not have, before a model is loaded for nothing."""
-        parameters = list(inspect.signature(load_function(self.place)).parameters)
-        check_options(options, parameters[1 if self.model else 0 :])
+        check_options(options, self.own_options)
 
     def __call__(self, models: Models, **options: Any) -> Reward:
         arguments = [getattr(models, self.model)] if self.model else []
@@ -108,7 +113,8 @@ def build_rewards(
     A name, or in Python the function or callable object itself, maps to its weight, or to a mapping
     of `weight` (1 unless given), `scale`, `name` (in logs), `timeout`, `retries` and `concurrency`
     (calling.py), and the term's own options. A function gets these as keywords; a class is made
-    with them. models: the models of the built-in terms, by default the shipped ones. All names and
+    with them. A built-in term that takes `timeout`, `retries` or `concurrency` itself gets it
+    itself. models: the models of the built-in terms, by default the shipped ones. All names and
     options are looked up before any model is loaded.
     """
     entries: dict[str, _Entry] = {}
@@ -156,7 +162,10 @@ class _Entry:
         factory = key if callable(key) else _find(str(key))
         name = str(options.pop("name", _name_in_logs(key, factory)))
         with _named(name):
-            call = CallOptions(**{o: options.pop(o) for o in CALL_OPTIONS if o in options})
+            # A term that takes such an option itself knows better what to do with it.
+            own = factory.own_options if isinstance(factory, BuiltIn) else []
+            given = [option for option in CALL_OPTIONS if option in options and option not in own]
+            call = CallOptions(**{option: options.pop(option) for option in given})
             if isinstance(factory, BuiltIn | HubClassifier):
                 factory.check(options)
         return cls(name, factory, weight, scale, call, options)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rewards.named import BUILT_INS, Models, build_rewards, load_function
+from rewards.named import BUILT_INS, BuiltIn, Models, build_rewards, load_function
 from rewards.protocol import name_of
 from rewriting.errors import UserError
 from rewriting.runtime import models as runtime_models
@@ -183,6 +183,32 @@ def test_how_a_term_is_called_is_said_in_its_options(monkeypatch: pytest.MonkeyP
         "edit_size": [-1.0, 0.0],
         "shorter": [-6.0, 0.0],
     }
+
+
+class Patient:
+    """Takes two of the three options itself; its value tells them and the rows of the call."""
+
+    def __init__(self, timeout: float = 1.0, concurrency: int = 1) -> None:
+        self.options = 100 * timeout + 10 * concurrency
+        self.calls = 0
+
+    def __call__(self, completions: list[str], **_: Any) -> list[float]:
+        self.calls += 1
+        if self.calls == 1:
+            raise OSError("connection refused")
+        return [self.options + len(completions)] * len(completions)
+
+
+def test_a_built_in_term_gets_the_options_that_it_takes_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rewards.calling.FIRST_PAUSE", 0.0)
+    monkeypatch.setitem(BUILT_INS, "patient", BuiltIn("tests.rewards.test_named:Patient"))
+    # `retries` is not its own, so the call is repeated for it; rows are not asked for one by one.
+    options = {"timeout": 5, "retries": 1, "concurrency": 8}
+    assert build_rewards({"patient": options})(**COLUMNS) == [582.0, 582.0]
+    with pytest.raises(UserError, match="raised OSError: connection refused"):
+        build_rewards({"patient": options | {"retries": 0}})(**COLUMNS)
 
 
 @pytest.mark.parametrize(
