@@ -95,3 +95,27 @@ def target_log_probs(logits_NV: Tensor, targets_N: Tensor) -> Tensor:
     logits_NV = logits_NV.float()
     chosen_N = logits_NV.gather(-1, targets_N[:, None]).squeeze(-1)
     return chosen_N - logits_NV.logsumexp(dim=-1)
+
+
+def next_token_log_probs(
+    model: Any, prompts: Sequence[Sequence[int]], *, plain_head: bool = True
+) -> Tensor:
+    """log p of every token of the vocabulary right after each prompt: [B, V], float32.
+
+    prompts: B times tokens, none empty. Rows are padded on the right under a mask, and logits exist
+    for the last token of each row alone.
+    """
+    lengths_B = torch.tensor([len(prompt) for prompt in prompts], device=model.device)
+    ids_BT = torch.zeros(len(prompts), max(map(len, prompts)), dtype=torch.long)
+    for row, ids in enumerate(prompts):
+        ids_BT[row, : len(ids)] = torch.tensor(ids)
+    ids_BT = ids_BT.to(model.device)
+    mask_BT = (torch.arange(ids_BT.shape[1], device=model.device) < lengths_B[:, None]).long()
+    inputs = {"input_ids": ids_BT, "attention_mask": mask_BT}
+    last_B = (torch.arange(len(prompts), device=model.device), lengths_B - 1)
+    if plain_head:
+        hidden_BTD = model.get_decoder()(**inputs, use_cache=False).last_hidden_state
+        logits_BV = model.get_output_embeddings()(hidden_BTD[last_B])
+    else:
+        logits_BV = model(**inputs, use_cache=False).logits[last_B]
+    return logits_BV.float().log_softmax(dim=-1)
