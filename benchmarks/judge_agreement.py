@@ -125,7 +125,7 @@ def cells(method: str, kind: str, found: Agreement) -> list[str]:
     ]
 
 
-HEADER = ["method", "pairs", "n", "% right", "% right in both orders", "bias", "margin", "s/pair"]
+HEADER = ["method", "pairs", "n", "% right", "% both orders", "bias", "margin", "s/pair"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import pytest
+
 
 @dataclass
 class Reply:
@@ -69,25 +71,25 @@ def serving() -> Iterator[Endpoint]:
             text = self.rfile.read(int(self.headers["Content-Length"]))
             reply = endpoint.reply(self.path, dict(self.headers), json.loads(text))
             body = reply.body.encode() if isinstance(reply.body, str) else reply.body
-            try:
-                self.send_response(reply.status)
-                for name, value in reply.headers.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-            except (BrokenPipeError, ConnectionResetError):
-                pass  # the client gave up
+            self.send_response(reply.status)
+            for name, value in reply.headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
 
         def log_message(self, *_: Any) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.handle_error = lambda *_: None  # type: ignore[method-assign] # the client gave up
     endpoint = Endpoint(server.server_address[1])
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield endpoint
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("no_proxy", "127.0.0.1")
+            yield endpoint
     finally:
         server.shutdown()
         server.server_close()
