@@ -3,26 +3,36 @@
 The model never writes anything. Its probability of each allowed answer as the next token is read
 off instead, which is exact, cheaper than generating, and never has to be parsed.
 
-Left out: sharing the keys and values of the instruction between questions.
+Questions of one rubric begin alike. Read one by one, they share the keys and values of that
+beginning, about half of a question. Left out: the same in batches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Self
 
 import torch
+from torch import Tensor
 
 from rewards.judge.question import Numbers, Question
 from rewriting.errors import UserError
 from rewriting.runtime.backbone import Backbone
-from rewriting.runtime.log_probs import batches_by_length, next_token_log_probs
+from rewriting.runtime.cache import ScoreCache
+from rewriting.runtime.log_probs import (
+    batches_by_length,
+    log_probs_after,
+    next_token_log_probs,
+    read_prefix,
+)
 
 CONTENT: Final = "\ue000"  # stands for the question while the chat template is read
 PLAIN_ENDING: Final = "\n\nAnswer:"  # after a question to a model without a chat template
 SPACE_MARKS: Final = "Ġ▁ "  # how vocabularies write a space before a word
+KEPT_PREFIXES: Final = 8  # beginnings of questions whose keys and values are held
 KEPT_OF_POST: Final = 64
 """Tokens of a seeker post that stay when something has to be cut, before replies are cut too."""
 
@@ -39,33 +49,64 @@ class LocalJudge:
         self.batch_size = batch_size or default_batch_size(backbone)
         self.name = backbone.name
         self.identity = identity(backbone)
+        self._prefixes = ScoreCache(self._read_prefixes, size=KEPT_PREFIXES)
 
     @classmethod
     def load(cls, name: str, *, batch_size: int = 0) -> Self:
         """The judge of a model name; a term that uses the same model shares its weights."""
         return cls(Backbone.shared(name), batch_size=batch_size)
 
-    @torch.no_grad()
     def answers(self, questions: Sequence[Question]) -> Iterator[tuple[int, Numbers]]:
         """The probability of each allowed answer as the next token, per question."""
         answer_ids = [[self.answer_tokens(a) for a in one.answers] for one in questions]
         prompts = [self.prompt_tokens(one) for one in questions]
+        read = self._one_by_one if self.batch_size == 1 else self._in_batches
+        for place, log_probs_V in read(questions, prompts):
+            probabilities_V = log_probs_V.double().exp()
+            yield place, tuple(float(probabilities_V[ids].sum()) for ids in answer_ids[place])
+
+    def _one_by_one(
+        self, questions: Sequence[Question], prompts: Sequence[list[int]]
+    ) -> Iterator[tuple[int, Tensor]]:
+        for place, (question, prompt) in enumerate(zip(questions, prompts, strict=True)):
+            beginning = min(self._beginning(question), len(prompt) - 1)
+            with self._reading() as model:
+                (prefix,) = self._prefixes([tuple(prompt[:beginning])])
+                options = {"plain_head": self.backbone.plain_head}
+                found = log_probs_after(model, prefix, prompt[beginning:], **options)
+            yield place, found.cpu()
+
+    def _in_batches(
+        self, questions: Sequence[Question], prompts: Sequence[list[int]]
+    ) -> Iterator[tuple[int, Tensor]]:
         lengths = [len(prompt) for prompt in prompts]
         for group in batches_by_length(lengths, self.backbone.max_batch_tokens):
             for start in range(0, len(group), self.batch_size):
                 batch = group[start : start + self.batch_size]
-                log_probs_BV = self._log_probs([prompts[place] for place in batch])
-                for row, place in enumerate(batch):
-                    probabilities_V = log_probs_BV[row].double().exp()
-                    yield place, tuple(float(probabilities_V[i].sum()) for i in answer_ids[place])
+                chosen = [prompts[place] for place in batch]
+                options = {"plain_head": self.backbone.plain_head}
+                with self._reading() as model:
+                    log_probs_BV = next_token_log_probs(model, chosen, **options).cpu()
+                yield from zip(batch, log_probs_BV, strict=True)
 
-    def _log_probs(self, prompts: list[list[int]]) -> torch.Tensor:
+    @contextmanager
+    def _reading(self) -> Iterator[Any]:
+        """The bare model without dropout, also in the middle of a training step."""
         model, training = self.backbone.model, self.backbone.model.training
-        model.eval()  # an answer has no dropout in it, also in the middle of a training step
-        with self.backbone.role(None):
-            found = next_token_log_probs(model, prompts, plain_head=self.backbone.plain_head)
-        model.train(training)
-        return found.cpu()
+        model.eval()
+        try:
+            with torch.no_grad(), self.backbone.role(None):
+                yield model
+        finally:
+            model.train(training)
+
+    def _read_prefixes(self, prefixes: list[tuple[int, ...]]) -> list[Any]:
+        return [read_prefix(self.backbone.model, prefix) for prefix in prefixes]
+
+    def _beginning(self, question: Question) -> int:
+        """How many tokens stand before the first text, the same in all questions of a rubric."""
+        place, literal = question.pieces[0]
+        return len(self._frame[0]) + (0 if place else len(self.backbone.tokens(literal)))
 
     def prompt_tokens(self, question: Question) -> list[int]:
         """The question as the model reads it, in its chat template, if it has one."""

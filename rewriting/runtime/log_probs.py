@@ -6,6 +6,7 @@ V vocabulary.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -119,3 +120,26 @@ def next_token_log_probs(
     else:
         logits_BV = model(**inputs, use_cache=False).logits[last_B]
     return logits_BV.float().log_softmax(dim=-1)
+
+
+def read_prefix(model: Any, prefix: Sequence[int]) -> Any:
+    """The keys and values of a prefix that many prompts share, for `log_probs_after`."""
+    ids_1T = torch.tensor([list(prefix)], device=model.device)
+    return model.get_decoder()(input_ids=ids_1T, use_cache=True).past_key_values
+
+
+def log_probs_after(
+    model: Any, prefix: Any, tokens: Sequence[int], *, plain_head: bool = True
+) -> Tensor:
+    """log p of every token of the vocabulary after a prefix that was read, and tokens: [V].
+
+    prefix: what `read_prefix` gave; it stays as it is. tokens: at least one.
+    """
+    ids_1T = torch.tensor([list(tokens)], device=model.device)
+    options = {"past_key_values": copy.deepcopy(prefix), "use_cache": True}
+    if plain_head:
+        hidden_D = model.get_decoder()(input_ids=ids_1T, **options).last_hidden_state[0, -1]
+        logits_V = model.get_output_embeddings()(hidden_D)
+    else:
+        logits_V = model(input_ids=ids_1T, **options).logits[0, -1]
+    return logits_V.float().log_softmax(dim=-1)

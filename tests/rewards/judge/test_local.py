@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 
+from rewards.judge import local
 from rewards.judge.likelihood import LikelihoodReader
 from rewards.judge.local import LocalJudge, fitted, identity
 from rewards.judge.memory import Remembered
@@ -13,7 +14,7 @@ from rewards.judge.question import Question
 from rewards.judge.rubric import load_rubric
 from rewriting.errors import UserError
 from rewriting.runtime.backbone import Backbone
-from rewriting.runtime.log_probs import next_token_log_probs
+from rewriting.runtime.log_probs import log_probs_after, next_token_log_probs, read_prefix
 from tests.tiny_lm import tiny_llama, tiny_tokenizer
 
 CHAT = (
@@ -59,11 +60,43 @@ def test_batches_do_not_change_the_answers(backbone: Backbone, batch_size: int) 
         assert found[place] == pytest.approx(alone, rel=1e-4)
 
 
+def test_the_beginning_of_a_rubric_is_read_once(
+    backbone: Backbone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+
+    def counted(model: Any, prefix: Any) -> Any:
+        read.append(len(prefix))
+        return read_prefix(model, prefix)
+
+    monkeypatch.setattr(local, "read_prefix", counted)
+    backbone.max_length = 4096
+    judge = LocalJudge(backbone)
+    rubric = load_rubric("", "grade")
+    replies = ["Oh.", "That must have been hard."]
+    asked = [rubric.question("question", seeker_post="I failed.", response=r) for r in replies]
+    first = dict(judge.answers(asked))
+    # In another company and order the bits are the same: what is read together never changes.
+    assert dict(judge.answers(asked[::-1])) == {0: first[1], 1: first[0]}
+    assert dict(LocalJudge(backbone).answers(asked[1:])) == {0: first[1]}
+    assert read == [1 + rubric.templates["question"].index("{seeker_post}")] * 2
+    for place, one in enumerate(asked):
+        expected = probabilities(backbone, judge.prompt_tokens(one))
+        ids = [backbone.tokens(digit)[0] for digit in one.answers]
+        assert first[place] == pytest.approx([float(expected[i]) for i in ids], rel=1e-3)
+
+
 def test_the_longer_way_round_gives_the_same(backbone: Backbone) -> None:
     prompts = [backbone.tokens("Oh no"), backbone.tokens("That hurts.")]
     with torch.no_grad():
         short = next_token_log_probs(backbone.model, prompts)
         long = next_token_log_probs(backbone.model, prompts, plain_head=False)
+        after = [
+            log_probs_after(backbone.model, read_prefix(backbone.model, p[:2]), p[2:], plain_head=h)
+            for p in prompts
+            for h in (True, False)
+        ]
+    torch.testing.assert_close(torch.stack(after), short.repeat_interleave(2, dim=0))
     assert short.shape == (2, len(backbone.tokenizer))
     torch.testing.assert_close(short, long)
     torch.testing.assert_close(short.exp().sum(-1), torch.ones(2))
