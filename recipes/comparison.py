@@ -10,7 +10,14 @@ from recipes.outcomes import Outcome
 from rewriting.errors import UserError
 from rewriting.significance import holm, paired_difference
 
-TESTED = ("empathy_change", "perplexity", "coherence", "specificity", "specificity_new")
+TESTED = (
+    "empathy_change",
+    "perplexity",
+    "coherence",
+    "specificity",
+    "specificity_new",
+    "judge",  # where one was named
+)
 """What is measured row by row and can be better or worse. The fewer, the less Holm takes."""
 RATIOS = frozenset({"perplexity"})
 """Compared by their logarithm: the difference is a factor."""

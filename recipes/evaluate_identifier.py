@@ -23,7 +23,7 @@ class Config:
     model: str = field(
         default="epitome",
         metadata={
-            "help": "The identifier: epitome, in-context, or a folder that train.py has written."
+            "help": "The identifier: epitome, in-context, a folder of train.py, or judge:MODEL."
         },
     )
     data: str = field(

@@ -28,7 +28,7 @@ class Config:
     model: str = field(
         default="epitome",
         metadata={
-            "help": "The identifier: epitome, in-context, or a folder that train.py has written."
+            "help": "The identifier: epitome, in-context, a folder of train.py, or judge:MODEL."
         },
     )
     contexts: str = field(

@@ -47,7 +47,7 @@ class Config:
     )
     model: str = field(
         default="epitome",
-        metadata={"help": "The identifier: epitome, or a folder that train.py has written."},
+        metadata={"help": "The identifier: epitome, a folder of train.py, or judge:MODEL."},
     )
     language_model: str = field(
         default="smollm2-135m", metadata={"help": "The judge of perplexity."}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.comparison import chosen_system, differences
-from recipes.outcomes import Assessor, Outcome, Scorer, measured, summary
+from recipes.outcomes import Assessor, Outcome, Scorer, measured, open_judge_term, summary
 from recipes.systems import ORIGINAL, check_system, parse_systems, rewrites_of
 from recipes.tables import may_write, print_table
 from rewriting import Exchange, UserError
@@ -60,7 +60,7 @@ class Config:
     )
     model: str = field(
         default="epitome",
-        metadata={"help": "The identifier: epitome, or a folder that train.py has written."},
+        metadata={"help": "The identifier: epitome, a folder of train.py, or judge:MODEL."},
     )
     language_model: str = field(
         default="smollm2-135m", metadata={"help": "The language model of perplexity."}
@@ -70,6 +70,13 @@ class Config:
     )
     rewards: str = field(
         default="", metadata={"help": "Reward terms to measure as well, as YAML; '': none."}
+    )
+    judge: str = field(
+        default="",
+        metadata={
+            "help": "A language model that compares every rewrite with its original: a model's "
+            "name, or options as YAML, '{model: NAME, endpoint: URL}' (docs/judge.md); '': none."
+        },
     )
     ranked_by: str = field(
         default="",
@@ -101,6 +108,7 @@ def run(config: Config) -> dict[str, Any]:
         check_system(source)
     against = chosen_system(config.against, list(systems))
     curves = read_log(Path(config.log)) if config.log else []
+    judge = open_judge_term(config.judge) if config.judge else None
     models = Models(
         identifier=config.model,
         language_model=config.language_model,
@@ -108,7 +116,7 @@ def run(config: Config) -> dict[str, Any]:
     )
     assess = Assessor(models.identifier, rationales=bool(config.html))
     exchanges = chosen_exchanges(config, assess)
-    scorer = Scorer(models, config.rewards)
+    scorer = Scorer(models, config.rewards, judge)
     made = {
         name: rewrites_of(source, exchanges, seed=config.seed, ranked_by=config.ranked_by)
         for name, source in systems.items()
@@ -214,6 +222,7 @@ def page_of(
             "exchanges": f"{num_rows:,}",
             "identifier of empathy": config.model,
             "language model": config.language_model,
+            **({"judge": config.judge} if config.judge else {}),
             "seed": str(config.seed),
         },
         figures=figures,

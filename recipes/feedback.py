@@ -29,7 +29,7 @@ def feedback(
     seeker: Annotated[str, typer.Option(help="The seeker's post.")],
     response: Annotated[str, typer.Option(help="The reply to give feedback on.")],
     model: Annotated[
-        str, typer.Option(help="The identifier: epitome, or a folder that train.py has written.")
+        str, typer.Option(help="The identifier: epitome, a folder of train.py, or judge:MODEL.")
     ] = "epitome",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:

@@ -27,6 +27,7 @@ from rewriting.measures import (
 
 if TYPE_CHECKING:
     from rewards.identifiers.assessment import Assessment, Identifier
+    from rewards.judge.term import JudgeTerm
     from rewards.named import Models
     from rewards.protocol import Reward
 
@@ -109,16 +110,17 @@ class Scorer:
     Specificity and coherence look at the whole response, so that systems which write anew compare
     with those which edit; `specificity_new` looks at the new sentences alone. rewards: further
     terms, as YAML, called as in training, with the column `sentence`; their names begin with
-    `rewards/`, as in a training's log.
+    `rewards/`, as in a training's log. judge: a language model that compares rewrite and original.
     """
 
-    def __init__(self, models: Models, rewards: str = "") -> None:
+    def __init__(self, models: Models, rewards: str = "", judge: JudgeTerm | None = None) -> None:
         from rewards.named import build_rewards
         from rewards.reward_sum import RewardSum, Term
 
         asked = {} if rewards in ("", "{}") else build_rewards(rewards, models).terms
         own = {f"rewards/{name}": Term(term.reward, 0.0) for name, term in asked.items()}
         self.own = RewardSum(own) if own else None
+        self.judge = judge
         self.in_context = models.in_context
         new = Term(specificity_new(models.sentence_encoder), 0.0)
         self.metrics = RewardSum(build_rewards(SCORED, models).terms | {"specificity_new": new})
@@ -133,10 +135,24 @@ class Scorer:
         if self.own is not None:
             new = [" ".join(edit.sentence for edit in one.edits) or None for one in rewrites]
             found.append(self.own.score(**columns, sentence=new))
-        return [
+        rows: list[dict[str, float | None]] = [
             {name: value for scores in found for name, value in scores.row(place).items()}
             for place in range(len(rewrites))
         ]
+        if self.judge is not None:
+            for row, change in zip(rows, self.judge.changes(**columns), strict=True):
+                row["judge"] = change.value
+                if self.judge.compares:
+                    row["judge_position_bias"] = change.position_bias
+        return rows
+
+
+def open_judge_term(text: str) -> JudgeTerm:
+    """The judge of a model's name, or of options as YAML."""
+    from rewards.judge.named import judge_options
+    from rewards.judge.term import JudgeTerm
+
+    return JudgeTerm(**judge_options(text, JudgeTerm))
 
 
 def specificity_new(encoder: Any) -> Reward:

@@ -102,6 +102,7 @@ BUILT_INS: Final[dict[str, BuiltIn]] = {
     "appraisal_alignment": BuiltIn("rewards.appraisal_alignment:AppraisalAlignment", "alignment"),
     "edit_size": BuiltIn("rewards.edit_size:EditSize"),
     "repetition": BuiltIn("rewards.repetition:Repetition"),
+    "judge": BuiltIn("rewards.judge.term:JudgeTerm"),
 }
 
 

@@ -75,6 +75,16 @@ MEASURES: Final[dict[str, Measure]] = {
 }
 """The figures of `evaluate.py rewrites`, in the order of its tables."""
 
+ON_REQUEST: Final[dict[str, Measure]] = {
+    "judge": Measure(
+        "judge", "by how much the judge prefers the rewritten response to the original"
+    ),
+    "judge_position_bias": Measure(
+        "judge, position bias", "probability that the judge says A, minus a half; 0 is best", ""
+    ),
+}
+"""Further figures, measured only where a judge is named."""
+
 INITIAL: Final = {"none": "no empathy (0)", "some": "some (1–3)", "high": "high (4–6)"}
 """Groups of originals by their total empathy: PARTNER's adaptability (arXiv 2101.07714)."""
 
@@ -280,5 +290,6 @@ def shown_interval(name: str, interval: Sequence[float] | None) -> str:
 
 
 def _rounded(name: str, value: float) -> str:
-    digits = MEASURES[name].digits if name in MEASURES else 3
+    measure = MEASURES.get(name) or ON_REQUEST.get(name)
+    digits = measure.digits if measure else 3
     return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")

@@ -55,6 +55,24 @@ def test_safety(reader: Path) -> None:
     assert run_page(DOCS / "safety.md", reader) == 4
 
 
+def test_judge(reader: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rewriting.runtime.backbone import Backbone
+
+    tiny = Backbone(*tiny_model(), name="tiny")
+    monkeypatch.setattr(Backbone, "shared", lambda name: tiny)
+    assert run_page(DOCS / "judge.md", reader) == 2
+
+
+def test_every_option_of_the_judge_is_on_the_page() -> None:
+    from inspect import signature
+
+    from rewards.judge.term import JudgeTerm
+
+    options = first_column((DOCS / "judge.md").read_text(encoding="utf-8"), "option")
+    known = [name for name in signature(JudgeTerm).parameters if name != "name"]
+    assert options == [f"`{name}`" for name in known]
+
+
 def test_every_built_in_reward_is_on_the_page() -> None:
     from rewards.named import BUILT_INS
 

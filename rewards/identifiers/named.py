@@ -1,4 +1,4 @@
-"""Identifiers by name: the shipped one, or a folder that a recipe has written."""
+"""Identifiers by name: the shipped one, a folder that a recipe has written, or a judge."""
 
 from __future__ import annotations
 
@@ -10,11 +10,19 @@ from rewriting.errors import UserError
 SHIPPED = Path(__file__).parent.parent / "shipped"
 DEFAULT_IDENTIFIER = "epitome"
 IN_CONTEXT = "in-context"
+JUDGE = "judge:"
 NAMES = {DEFAULT_IDENTIFIER: SHIPPED / "identifier", IN_CONTEXT: SHIPPED / "context"}
 
 
 def load_identifier(name: str = DEFAULT_IDENTIFIER) -> Identifier:
-    """The identifier of that name or in that folder; what is in the folder tells its kind."""
+    """The identifier of that name or in that folder; what is in the folder tells its kind.
+
+    `judge:MODEL` is a language model that grades each mechanism.
+    """
+    if name.startswith(JUDGE):
+        from rewards.judge.identifier import JudgeIdentifier
+
+        return JudgeIdentifier.load(name.removeprefix(JUDGE))
     folder = NAMES.get(name, Path(name).expanduser())
     if (folder / "identifier.json").is_file():
         from rewards.identifiers.epitome import EpitomeIdentifier
@@ -29,6 +37,7 @@ def load_identifier(name: str = DEFAULT_IDENTIFIER) -> Identifier:
 
         return ContextualIdentifier.load(folder)
     raise UserError(
-        f"{name!r} is no identifier: neither a known name ({', '.join(NAMES)}) nor a folder that "
-        "train.py identifier, train.py micromodels or train.py context has written."
+        f"{name!r} is no identifier: neither a known name ({', '.join(NAMES)}), nor a folder that "
+        "train.py identifier, train.py micromodels or train.py context has written, nor a language "
+        "model as judge:MODEL."
     )

@@ -20,6 +20,7 @@ from rewriting.exchange import MECHANISMS
 from rewriting.measures import (
     INITIAL,
     MEASURES,
+    ON_REQUEST,
     Measure,
     initial_group,
     removed_sentences,
@@ -144,7 +145,8 @@ def measures_of(figures: Mapping[str, Mapping[str, Any]]) -> dict[str, Measure]:
 
 def measure_of(name: str) -> Measure:
     """A known measure, or a reward term as one."""
-    return MEASURES.get(name) or Measure(name.removeprefix("rewards/"), "a reward term", "", 3)
+    known = MEASURES.get(name) or ON_REQUEST.get(name)
+    return known or Measure(name.removeprefix("rewards/"), "a reward term", "", 3)
 
 
 def table(figures: Mapping[str, Mapping[str, Any]]) -> dict[str, list[tuple[str, str]]]:

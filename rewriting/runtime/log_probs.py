@@ -6,6 +6,7 @@ V vocabulary.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -95,3 +96,50 @@ def target_log_probs(logits_NV: Tensor, targets_N: Tensor) -> Tensor:
     logits_NV = logits_NV.float()
     chosen_N = logits_NV.gather(-1, targets_N[:, None]).squeeze(-1)
     return chosen_N - logits_NV.logsumexp(dim=-1)
+
+
+def next_token_log_probs(
+    model: Any, prompts: Sequence[Sequence[int]], *, plain_head: bool = True
+) -> Tensor:
+    """log p of every token of the vocabulary right after each prompt: [B, V], float32.
+
+    prompts: B times tokens, none empty. Rows are padded on the right under a mask, and logits exist
+    for the last token of each row alone.
+    """
+    lengths_B = torch.tensor([len(prompt) for prompt in prompts], device=model.device)
+    ids_BT = torch.zeros(len(prompts), max(map(len, prompts)), dtype=torch.long)
+    for row, ids in enumerate(prompts):
+        ids_BT[row, : len(ids)] = torch.tensor(ids)
+    ids_BT = ids_BT.to(model.device)
+    mask_BT = (torch.arange(ids_BT.shape[1], device=model.device) < lengths_B[:, None]).long()
+    inputs = {"input_ids": ids_BT, "attention_mask": mask_BT}
+    last_B = (torch.arange(len(prompts), device=model.device), lengths_B - 1)
+    if plain_head:
+        hidden_BTD = model.get_decoder()(**inputs, use_cache=False).last_hidden_state
+        logits_BV = model.get_output_embeddings()(hidden_BTD[last_B])
+    else:
+        logits_BV = model(**inputs, use_cache=False).logits[last_B]
+    return logits_BV.float().log_softmax(dim=-1)
+
+
+def read_prefix(model: Any, prefix: Sequence[int]) -> Any:
+    """The keys and values of a prefix that many prompts share, for `log_probs_after`."""
+    ids_1T = torch.tensor([list(prefix)], device=model.device)
+    return model.get_decoder()(input_ids=ids_1T, use_cache=True).past_key_values
+
+
+def log_probs_after(
+    model: Any, prefix: Any, tokens: Sequence[int], *, plain_head: bool = True
+) -> Tensor:
+    """log p of every token of the vocabulary after a prefix that was read, and tokens: [V].
+
+    prefix: what `read_prefix` gave; it stays as it is. tokens: at least one.
+    """
+    ids_1T = torch.tensor([list(tokens)], device=model.device)
+    options = {"past_key_values": copy.deepcopy(prefix), "use_cache": True}
+    if plain_head:
+        hidden_D = model.get_decoder()(input_ids=ids_1T, **options).last_hidden_state[0, -1]
+        logits_V = model.get_output_embeddings()(hidden_D)
+    else:
+        logits_V = model(input_ids=ids_1T, **options).logits[0, -1]
+    return logits_V.float().log_softmax(dim=-1)

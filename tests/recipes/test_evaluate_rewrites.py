@@ -16,9 +16,10 @@ from rewards.identifiers import named
 from rewards.identifiers.assessment import Assessment, Judgement
 from rewards.named import Models
 from rewriting import MECHANISMS, Edit, Exchange, Rewrite
-from rewriting.measures import MEASURES
+from rewriting.measures import MEASURES, ON_REQUEST
 from rewriting.runtime.models import load_sentence_encoder
 from tests.recipes.words import Words
+from tests.rewards.judge.server import Reply, completion, serving
 from tests.tiny_lm import write_tiny_encoder, write_tiny_llama
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -146,6 +147,32 @@ def test_terms_that_were_asked_for_stand_beside_the_others(
     assert "rewards/repetition" in figures["intervals"]
 
 
+def test_a_judge_is_a_column_where_one_is_named(
+    run: Callable[..., None], jsonl: Callable[..., Path], tmp_path: Path
+) -> None:
+    def likes_sorry(request: dict[str, Any]) -> Reply:
+        replies = request["messages"][0]["content"].split("Reply A:")[1].split("Reply B:")
+        return completion("B" if "sorry" in replies[1] else "A")
+
+    outputs, out = jsonl(OUTPUTS, "outputs.jsonl"), tmp_path / "figures.json"
+    with serving() as server:
+        server.replies = likes_sorry
+        judge = f"{{model: any-model, endpoint: '{server.url}'}}"
+        html = tmp_path / "report.html"
+        run(
+            "--systems", f"original,mine={outputs}", "--judge", judge, "--json", out, "--html", html
+        )
+        assert len(server.requests) == 6  # three pairs in both orders, nothing for the originals
+    original, mine = json.loads(out.read_text()).values()
+    assert (original["judge"], original["judge_position_bias"]) == (0, None)
+    # Sorry comes in twice and goes away once.
+    assert mine["judge"] == pytest.approx(1 / 3)
+    assert mine["judge_position_bias"] == 0
+    assert "judge" in mine["intervals"]
+    assert mine["against"]["measures"]["judge"]["difference"] == pytest.approx(1 / 3)
+    assert "judge, position bias" in html.read_text().casefold()
+
+
 @pytest.mark.parametrize(("columns", "shown"), [("140", True), ("60", False)])
 def test_intervals_are_shown_where_there_is_room(
     run: Callable[..., None],
@@ -182,6 +209,7 @@ def test_only_originals_with_little_empathy(run: Callable[..., None], tmp_path: 
         (["--split", "half"], "split is train, dev, test or all"),
         (["--max_empathy", "-1"], "holds no exchange"),
         (["--rewards", "{nothing: 1}"], "there is no reward 'nothing'"),
+        (["--judge", "{modle: x}"], "a judge has no option 'modle'. Did you mean model?"),
     ],
 )
 def test_mistakes_are_one_line(
@@ -239,5 +267,5 @@ def test_every_field_is_explained() -> None:
 
 def test_every_measure_is_on_the_page() -> None:
     page = (DOCS / "evaluation.md").read_text(encoding="utf-8")
-    for name in MEASURES:
+    for name in (*MEASURES, *ON_REQUEST):
         assert f"| `{name}` |" in page, name

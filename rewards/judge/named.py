@@ -1,0 +1,95 @@
+"""Judges by name and options: a local model, or a model behind an endpoint."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from rewards.judge.client import CONCURRENCY, RETRIES, TIMEOUT
+from rewards.judge.memory import Remembered
+from rewards.judge.question import Judge
+from rewards.loading import suggestion
+from rewriting.errors import UserError
+
+
+def open_judge(
+    model: str,
+    *,
+    endpoint: str = "",
+    api_key_env: str = "",
+    timeout: float = TIMEOUT,
+    retries: int = RETRIES,
+    concurrency: int = CONCURRENCY,
+    cache: str = "",
+    batch_size: int = 0,
+    likelihood: bool = False,
+) -> Remembered:
+    """The judge that these options describe, with a memory in front of it.
+
+    likelihood: it says how likely a reply is, instead of answering questions. The other options are
+    those of the reward term (term.py).
+    """
+    if not isinstance(model, str) or not model:
+        raise UserError(
+            "name the model that judges, as model: qwen2.5-coder-1.5b, a folder, a hub id, or with "
+            "`endpoint` the name of a model there."
+        )
+    _check_number("timeout", timeout, 0.001, (int, float))
+    _check_number("retries", retries, 0, (int,))
+    _check_number("concurrency", concurrency, 1, (int,))
+    _check_number("batch_size", batch_size, 0, (int,))
+    judge: Judge
+    if endpoint:
+        from rewards.judge.endpoint import EndpointJudge
+
+        if likelihood:
+            raise UserError(
+                "the method likelihood needs a local model: a chat endpoint does not say how "
+                "likely a given text is. Leave `endpoint` out, or use compare or grade."
+            )
+        judge = EndpointJudge(
+            model,
+            endpoint,
+            api_key_env=api_key_env,
+            timeout=timeout,
+            retries=retries,
+            concurrency=concurrency,
+        )
+    elif api_key_env:
+        raise UserError("api_key_env is for a model behind a server: name its `endpoint` too.")
+    elif likelihood:
+        from rewards.judge.likelihood import LikelihoodReader
+
+        judge = LikelihoodReader.load(model, batch_size=batch_size)
+    else:
+        from rewards.judge.local import LocalJudge
+
+        judge = LocalJudge.load(model, batch_size=batch_size)
+    return Remembered(judge, cache)
+
+
+def _check_number(option: str, value: Any, least: float, kinds: tuple[type[float], ...]) -> None:
+    if isinstance(value, bool) or not isinstance(value, kinds) or not float(value) >= least:
+        whole = "" if float in kinds else "whole "
+        raise UserError(f"{option} is {value!r}; write a {whole}number from {least} on.")
+
+
+def judge_options(text: str, accepts: Callable[..., Any]) -> dict[str, Any]:
+    """The options in a text: a model's name, or YAML as `{model: NAME, endpoint: URL}`.
+
+    accepts: the function that will be called with them; an option that it lacks is an error.
+    """
+    if not text.strip().startswith("{"):
+        return {"model": text.strip()}
+    import yaml
+
+    try:
+        options = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UserError(f"the judge {text!r} cannot be read as YAML: {error}") from error
+    known = list(inspect.signature(accepts).parameters)
+    for option in options:
+        if option not in known:
+            raise UserError(f"a judge has no option {option!r}. {suggestion(str(option), known)}")
+    return dict(options)
