@@ -9,6 +9,7 @@ import pytest
 
 from recipes.entry import run_evaluation
 from rewards.stock import NONSENSE, STOCK, read_sentences
+from tests.rewards.test_classifier import EMOTIONS, logits, write_bert
 from tests.rewriting.report.test_page import Elements
 
 ROWS = [
@@ -28,7 +29,17 @@ ROWS = [
         ("d", "She left.", "How did that make you feel?"),
     )
 ]
-REWARD = "def long(sentence, **_):\n    return [float(len(s.split())) for s in sentence]\n"
+REWARD = """
+def long(sentence, **_):
+    return [float(len(s.split())) for s in sentence]
+
+class Times:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __call__(self, sentence, **_):
+        return [self.factor * words for words in long(sentence)]
+"""
 
 
 @pytest.fixture
@@ -77,6 +88,23 @@ def test_rewards_of_a_yaml_file(audit: Callable[..., Any]) -> None:
     run_evaluation(["audit", "--config", "audit.yaml"])
     found = json.loads(Path("yaml.json").read_text(encoding="utf-8"))
     assert (found["n"], found["rewards"]) == (3, {"repetition": {"weight": 2, "n": 1}})
+
+
+def test_a_classifier_by_name_and_terms_by_path(audit: Callable[..., Any], tmp_path: Path) -> None:
+    folder = write_bert(tmp_path / "tiny-emotions", EMOTIONS)
+    rewards = f"""
+    hf:{folder}: {{label: caring, text: sentence}}
+    mine.py:long: {{weight: 0.5, timeout: 60, retries: 1}}
+    mine:Times: {{weight: 0, factor: 3, name: triple}}
+    """
+    found = audit("--rewards", rewards, "--limit", 3, "--html", "out.html")
+    assert list(found["rewards"]) == [f"hf:{folder}", "mine.py:long", "mine:Times"]
+    assert list(found["terms"]) == ["tiny-emotions", "long", "triple"]
+    caring = float(logits(folder, "What happened?").softmax(-1)[1])
+    paid = found["stock"]["What happened?"]
+    assert paid["terms"] == pytest.approx({"tiny-emotions": caring, "long": 2, "triple": 6})
+    assert paid["total"] == pytest.approx(caring + 0.5 * 2)
+    assert ">tiny-emotions<" in Path("out.html").read_text(encoding="utf-8")
 
 
 def test_own_rows_and_own_stock_sentences(
