@@ -7,6 +7,7 @@ import pytest
 
 from rewards.identifiers.named import load_identifier
 from rewards.judge.client import CONCURRENCY, RETRIES, TIMEOUT
+from rewards.judge.endpoint import EndpointJudge
 from rewards.judge.identifier import JudgeIdentifier
 from rewards.judge.named import judge_options, open_judge
 from rewards.judge.rubric import load_rubric
@@ -66,6 +67,32 @@ def test_a_judge_behind_an_endpoint(
     assert len(endpoint.requests) == 2
     build_rewards({"judge": options}, Models()).score(**COLUMNS)
     assert len(endpoint.requests) == 2  # the second sum has read the cache
+
+
+def test_how_to_call_is_said_to_the_endpoint_and_not_to_a_wrapper(endpoint: Endpoint) -> None:
+    text = f"""
+    judge:
+      model: any-model
+      endpoint: {endpoint.url}
+      timeout: 7.5
+      retries: 1
+      concurrency: 3
+    """
+    rewards = build_rewards(text)
+    term = rewards.terms["judge"].reward
+    assert isinstance(term, JudgeTerm)
+    back_end = term.ask.judge
+    assert isinstance(back_end, EndpointJudge)
+    assert (back_end.client.timeout, back_end.client.retries, back_end.concurrency) == (7.5, 1, 3)
+
+    back_end.client.pause = lambda seconds, stop: None
+    endpoint.replies = [Reply("busy", 503), completion("A"), completion("A")]
+    first_row = {name: column[:1] for name, column in COLUMNS.items()}
+    assert rewards(**first_row) == [0.0]  # A in both orders
+    assert len(endpoint.requests) == 3
+    endpoint.replies = lambda _: Reply("busy", 503)
+    with pytest.raises(UserError, match="did not answer in 2 attempts"):
+        rewards(**first_row | {"completions": ["Oh."]})
 
 
 @pytest.mark.parametrize("method", ["compare", "grade", "likelihood"])
