@@ -16,8 +16,10 @@ from rewriting.exchange import MECHANISMS, Exchange, Label
 
 SAMPLE = Path(__file__).parent.parent / "sample"
 SAMPLE_SPLITS = ("train", "dev", "test")
-NEUTRAL = ("everyday", "technical_support", "enquiries", "counter")
+NEUTRAL = ("everyday", "technical_support", "enquiries", "counter", "clubs")
 """Bundled exchanges that call for no empathy; no part of `sample`, but named alike."""
+AUDITED = (*(f"counterfactuals_{split}" for split in SAMPLE_SPLITS), "burdens")
+"""Bundled posts for the audit of rewards, with sentences that fit them and others that do not."""
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(?::[\w.-]+)?")
 
 
@@ -55,10 +57,10 @@ def _exchanges(source: str, on_bad_row: OnBadRow) -> Iterator[Exchange]:
 def sample_files(source: str) -> list[Path]:
     """The files of `sample` (all splits), `sample:SPLIT` or `sample:everyday` and the like."""
     split = source.partition(":")[2]
-    if split in NEUTRAL:
+    if split in NEUTRAL or split in AUDITED:
         return [SAMPLE / f"{split}.jsonl"]
     if split and split not in SAMPLE_SPLITS:
-        splits, beside = ", ".join(SAMPLE_SPLITS), ", ".join(NEUTRAL)
+        splits, beside = ", ".join(SAMPLE_SPLITS), ", ".join(NEUTRAL + AUDITED)
         raise UserError(f"{source}: the sample has the splits {splits}, and beside them {beside}.")
     return [SAMPLE / f"{name}.jsonl" for name in SAMPLE_SPLITS if split in ("", name)]
 
