@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise, product
 from pathlib import Path
@@ -16,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rewards.new_sentences import new_flags
 from rewards.protocol import texts
-from rewriting.data.split import normalised
 from rewriting.errors import UserError
 from rewriting.runtime.cache import CACHE_SIZE, ScoreCache
 from rewriting.runtime.models import load_sentence_encoder
@@ -25,7 +24,6 @@ from rewriting.sentences import split_sentences
 
 SHIPPED = Path(__file__).parent / "shipped" / "coherence"
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
-ENDS = ".!?…,;: "
 COSINE_SCALE = 4.0  # the cosines of sentences differ by about a quarter
 
 
@@ -68,12 +66,7 @@ def sentence_pairs(
 ) -> list[tuple[str, str]]:
     """The pairs of sentences that a completion is judged by, in the order of the text."""
     all_sentences = split_sentences(completion).texts
-    if sentence and sentence.strip():
-        new_keys = Counter(map(_key, split_sentences(sentence).texts))
-        is_new = _taken(all_sentences, new_keys)
-    else:
-        old_keys = Counter(map(_key, split_sentences(response_post).texts))
-        is_new = [not old for old in _taken(all_sentences, old_keys)]
+    is_new = new_flags(all_sentences, response_post, sentence)
     if all(is_new) or not any(is_new):
         return list(pairwise(all_sentences))
     places = range(len(all_sentences))
@@ -81,21 +74,6 @@ def sentence_pairs(
     old = [place for place in places if not is_new[place]]
     ordered = [sorted(pair) for pair in product(new, old)]
     return [(all_sentences[a], all_sentences[b]) for a, b in ordered]
-
-
-def _taken(sentences: Sequence[str], keys: Counter[str]) -> list[bool]:
-    """Which sentences are among the keys, each key as often as it is counted."""
-    left = Counter(keys)
-    taken = []
-    for text in sentences:
-        taken.append(left[_key(text)] > 0)
-        left[_key(text)] -= taken[-1]
-    return taken
-
-
-def _key(sentence: str) -> str:
-    """A sentence without what joining may change: case, white space, the last full stop."""
-    return normalised(sentence).rstrip(ENDS)
 
 
 class CoherenceHead(nn.Module):
