@@ -21,6 +21,8 @@ TRAINING: dict[str, str] = {
     "coherence": "recipes.coherence",
     "context": "recipes.context",
     "micromodels": "recipes.micromodels",
+    "reader": "recipes.reader",
+    "kindness": "recipes.kindness",
     "reverse_lm": "recipes.reverse_lm",
     "appraisals": "recipes.appraisals",
     "alignment": "recipes.alignment",

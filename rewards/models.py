@@ -24,6 +24,8 @@ class Models:
         coherence: Any = None,
         alignment: Any = None,
         context: Any = None,
+        reader: Any = None,
+        kindness: Any = None,
     ) -> None:
         self._given = {
             "identifier": identifier,
@@ -32,6 +34,8 @@ class Models:
             "coherence": coherence,
             "alignment": alignment,
             "context": context,
+            "reader": reader,
+            "kindness": kindness,
         }
         self._classifiers: dict[str, tuple[Any, Any]] = {}
 
@@ -61,6 +65,20 @@ class Models:
         return self._loaded("alignment", _load_alignment)
 
     @cached_property
+    def reader(self) -> Any:
+        """The `SentenceReader` of contrast: that of the identifier, where it has one."""
+        from rewards.identifiers.named import is_grounded
+
+        if self._given["reader"] is None and is_grounded(self._given["identifier"]):
+            return self.identifier.reader
+        return self._loaded("reader", _load_reader)
+
+    @cached_property
+    def kindness(self) -> Any:
+        """The `KindnessModel`, which says whether a sentence hurts."""
+        return self._loaded("kindness", _load_kindness)
+
+    @cached_property
     def in_context(self) -> Any:
         """The identifier with a gate for context beside it: a `ContextualIdentifier`.
 
@@ -74,13 +92,15 @@ class Models:
         given = self._given["context"] or NAMES[IN_CONTEXT]
         if not isinstance(given, str | Path):
             return given
-        if isinstance(self.identifier, ContextualIdentifier):
-            return self.identifier
+        # Without an identifier of the caller's, the gate stands beside the one it was fitted with.
+        inner = None if self._given["identifier"] is None else self.identifier
+        if isinstance(inner, ContextualIdentifier):
+            return inner
         # The gate's numbers belong to one encoder: the shared one serves if it is that one.
         shared = self._given["sentence_encoder"]
         same = not isinstance(shared, str | Path) or str(shared) == encoder_name(given)
         encoder = self.sentence_encoder if same else None
-        return ContextualIdentifier.load(given, identifier=self.identifier, encoder=encoder)
+        return ContextualIdentifier.load(given, identifier=inner, encoder=encoder)
 
     def classifier(self, name: str) -> tuple[Any, Any]:
         """A sequence-classification model and its tokenizer, for the terms `hf:MODEL`."""
@@ -125,3 +145,15 @@ def _load_coherence(*name: str) -> Any:
     from rewards.coherence import CoherenceModel
 
     return CoherenceModel.load(*name)
+
+
+def _load_reader(*name: str) -> Any:
+    from rewards.reading.reader import SentenceReader
+
+    return SentenceReader.load(*name)
+
+
+def _load_kindness(*name: str) -> Any:
+    from rewards.kindness import KindnessModel
+
+    return KindnessModel.load(*name)

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from rewards.identifiers.assessment import Identifier
 from rewriting.errors import UserError
 
 SHIPPED = Path(__file__).parent.parent / "shipped"
-DEFAULT_IDENTIFIER = "epitome"
-IN_CONTEXT = "in-context"
+GROUNDED, EPITOME, IN_CONTEXT = "grounded", "epitome", "in-context"
+DEFAULT_IDENTIFIER = GROUNDED
 JUDGE = "judge:"
-NAMES = {DEFAULT_IDENTIFIER: SHIPPED / "identifier", IN_CONTEXT: SHIPPED / "context"}
+NAMES = {
+    GROUNDED: SHIPPED / "reader",
+    EPITOME: SHIPPED / "identifier",
+    IN_CONTEXT: SHIPPED / "context",
+}
+
+
+def is_grounded(given: Any) -> bool:
+    """Whether an identifier, by name, as a folder or loaded, has a reader; nothing is loaded."""
+    if not isinstance(given, str | Path | None):
+        return hasattr(given, "reader")
+    name = str(given or DEFAULT_IDENTIFIER)
+    return (NAMES.get(name, Path(name).expanduser()) / "reader.json").is_file()
 
 
 def load_identifier(name: str = DEFAULT_IDENTIFIER) -> Identifier:
@@ -28,6 +41,10 @@ def load_identifier(name: str = DEFAULT_IDENTIFIER) -> Identifier:
         from rewards.identifiers.epitome import EpitomeIdentifier
 
         return EpitomeIdentifier.load(folder)
+    if (folder / "reader.json").is_file():
+        from rewards.identifiers.grounded import GroundedIdentifier
+
+        return GroundedIdentifier.load(folder)
     if (folder / "micromodels.json").is_file():
         from rewards.identifiers.micromodels import Micromodels
 
@@ -38,6 +55,6 @@ def load_identifier(name: str = DEFAULT_IDENTIFIER) -> Identifier:
         return ContextualIdentifier.load(folder)
     raise UserError(
         f"{name!r} is no identifier: neither a known name ({', '.join(NAMES)}), nor a folder that "
-        "train.py identifier, train.py micromodels or train.py context has written, nor a language "
-        "model as judge:MODEL."
+        "train.py reader, identifier, micromodels or context has written, nor a language model as "
+        "judge:MODEL."
     )

@@ -88,7 +88,7 @@ def test_a_text_of_yaml_as_on_the_command_line() -> None:
     [
         ({}, "at least one reward"),
         ({"empathy_chnge": 1}, "no reward 'empathy_chnge'. Did you mean empathy_change?"),
-        ({"kindness": 1}, "no reward 'kindness'. There is: empathy_change, empathy_in_context, "),
+        ({"applause": 1}, "no reward 'applause'. There is: empathy_change, empathy_in_context, "),
         ({"edit_size": "high"}, "weight of reward 'edit_size' is 'high'"),
         ({"edit_size": None}, "weight of reward 'edit_size' is None"),
         ({"edit_size": {"scale": "max"}}, "scale of reward 'edit_size' is 'max'"),

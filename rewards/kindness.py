@@ -1,0 +1,112 @@
+"""`kindness`: whether a new sentence would hurt the person who reads it.
+
+    model = KindnessModel.load()
+    model.probabilities(["Why do you always make it about yourself?"])   # near 1: it hurts
+
+Left out: the output gate does not ask it yet; what it stops is too little to be relied on
+(docs/results/reward.md).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from rewards.contrast import new_of_rows
+from rewards.reading.encoder import TunedEncoder, load_trained, trained_tensors
+from rewriting.errors import UserError
+from rewriting.runtime.cache import ScoreCache
+from rewriting.runtime.files import disk_errors, write_json
+
+SHIPPED = Path(__file__).parent / "shipped" / "kindness"
+SETTINGS, WEIGHTS = "kindness.json", "kindness.safetensors"
+
+
+class Kindness:
+    """Minus the probability that the worst of the new sentences hurts: −1 to 0.
+
+    Blame, mockery, invalidation, minimising, prying, commands, contempt, verdicts, harmful
+    instructions and harm encouraged (rewriting/sample/COUNTERFACTUALS.md says how they were
+    written). The original response is not judged: it is a person's own.
+
+    In: completions, response_post, optionally sentence. Out: −1 to 0; 0 where nothing is new.
+    """
+
+    def __init__(self, model: KindnessModel, *, name: str = "kindness") -> None:
+        self.__name__ = name
+        self.model = model
+
+    def __call__(
+        self,
+        *,
+        completions: Sequence[Any],
+        response_post: Sequence[str],
+        sentence: Sequence[str | None] | None = None,
+        **_: Any,
+    ) -> list[float]:
+        rows = new_of_rows(completions, response_post, sentence)
+        found = iter(self.model.probabilities([text for new in rows for text in new]))
+        return [0.0 - max([next(found) for _ in new], default=0.0) for new in rows]
+
+
+class KindnessModel(nn.Module):
+    """A tuned encoder and a linear head over its vector: the logit that a sentence hurts.
+
+    bar: the probability from which on a gate may stop a sentence.
+    """
+
+    def __init__(
+        self, encoder: str = "mpnet-base", rank: int = 16, max_tokens: int = 64, bar: float = 0.5
+    ) -> None:
+        super().__init__()
+        self.encode = TunedEncoder(encoder, rank, max_tokens)
+        self.head = nn.Linear(self.encode.width, 1)
+        self.bar = bar
+        self._known: ScoreCache[str, float] = ScoreCache(self._one_by_one)
+
+    def forward(self, sentences: Sequence[str]) -> Tensor:
+        """[N]: logits. Unit vectors are stretched, so that the head learns at a usual rate."""
+        vectors_ND = self.encode(sentences) * self.encode.width**0.5
+        logits_N: Tensor = self.head(vectors_ND)[:, 0]
+        return logits_N
+
+    def probabilities(self, sentences: Sequence[str]) -> list[float]:
+        """That each sentence hurts. Equal sentences are read once; a blank one hurts nobody."""
+        return self._known(sentences)
+
+    @torch.no_grad()
+    def _one_by_one(self, sentences: list[str]) -> list[float]:
+        """Alone, so that no score depends on what else was asked, even in its last bit."""
+        self.eval()
+        return [float(self([text]).sigmoid()) if text.strip() else 0.0 for text in sentences]
+
+    def save(self, folder: Path) -> None:
+        from safetensors.torch import save_file
+
+        encoder = self.encode
+        settings = {"encoder": encoder.name, "rank": encoder.rank, "max_tokens": encoder.max_tokens}
+        with disk_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / SETTINGS, settings | {"bar": self.bar})
+        with disk_errors(folder):
+            save_file(trained_tensors(self), folder / WEIGHTS)
+            (folder / WEIGHTS).chmod(0o644)  # safetensors writes 0600
+
+    @classmethod
+    def load(cls, folder: Path | str = SHIPPED) -> Self:
+        """The model in a folder that `train.py kindness` has written, ready to use."""
+        from safetensors.torch import load_file
+
+        path = Path(folder).expanduser()
+        if not (path / SETTINGS).is_file() or not (path / WEIGHTS).is_file():
+            raise UserError(f"{path} holds no kindness model: it needs {SETTINGS} and {WEIGHTS}.")
+        model = cls(**json.loads((path / SETTINGS).read_text(encoding="utf-8")))
+        if misfit := load_trained(model, load_file(path / WEIGHTS)):
+            raise UserError(f"{path}: weights and {SETTINGS} do not fit each other: {misfit}.")
+        model.encode.merge()
+        return model.requires_grad_(False).eval()
