@@ -21,7 +21,7 @@ class Config:
     """Settings of `evaluate.py identifier`."""
 
     model: str = field(
-        default="epitome",
+        default="grounded",
         metadata={
             "help": "The identifier: epitome, in-context, a folder of train.py, or judge:MODEL."
         },

@@ -17,7 +17,7 @@ from rewriting.errors import UserError
 
 DEFAULT_REWARDS = (
     "{empathy_change: 1, empathy_in_context: 1, fluency: 1, coherence: 1, mutual_information: 1, "
-    "specificity: 1, edit_size: 1, repetition: 1}"
+    "contrast: 1, specificity: 1, edit_size: 1, repetition: 1}"
 )
 
 
@@ -26,7 +26,7 @@ class Config:
     """Settings of `evaluate.py probe`."""
 
     model: str = field(
-        default="epitome",
+        default="grounded",
         metadata={
             "help": "The identifier: epitome, in-context, a folder of train.py, or judge:MODEL."
         },

@@ -59,7 +59,7 @@ class Config:
         metadata={"help": "Only rows whose original has at most this empathy, by the identifier."},
     )
     model: str = field(
-        default="epitome",
+        default="grounded",
         metadata={"help": "The identifier: epitome, a folder of train.py, or judge:MODEL."},
     )
     language_model: str = field(

@@ -30,7 +30,7 @@ def feedback(
     response: Annotated[str, typer.Option(help="The reply to give feedback on.")],
     model: Annotated[
         str, typer.Option(help="The identifier: epitome, a folder of train.py, or judge:MODEL.")
-    ] = "epitome",
+    ] = "grounded",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Feedback on one reply: per mechanism its level, where it shows, what is missing."""

@@ -40,7 +40,10 @@ COUNTS = "rank alpha steps batch_size max_prompt_tokens max_new_tokens save_ever
 SETTINGS = "settings.json"
 NO_DIFFERENCE = "output steps use_vllm gradient_checkpointing save_every report_to"
 """Settings that a run may go on with when they have changed."""
-REWARDS = "{empathy_change: 1.0, fluency: 25.0, specificity: 1.0, repetition: 1.0, edit_size: 0}"
+REWARDS = (
+    "{empathy_change: 0.5, contrast: 1.0, fluency: {weight: 0.3, log: true}, repetition: 1.0, "
+    "edit_size: 0}"
+)
 
 
 @dataclass
@@ -60,7 +63,7 @@ class Config:
     )
     algorithm: str = field(default="grpo", metadata={"help": "grpo or rloo, of TRL."})
     identifier: str = field(
-        default="epitome", metadata={"help": "Who measures empathy: a name, or a folder."}
+        default="grounded", metadata={"help": "Who measures empathy: a name, or a folder."}
     )
     rewards: str = field(
         default=REWARDS,

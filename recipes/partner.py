@@ -70,7 +70,8 @@ class Config:
         metadata={"help": "Causal model of a new policy: a short name, folder or hub id."},
     )
     identifier: str = field(
-        default="epitome", metadata={"help": "Who measures empathy: epitome, or a folder."}
+        default="grounded",
+        metadata={"help": "Who measures empathy: grounded, epitome, or a folder."},
     )
     rewards: str = field(
         default=PARTNER_REWARDS,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recipes.gated import Gated, Safety, rewrite_safely
+from recipes.shared import PARTNER_REWARDS
 from rewriting import Exchange, UserError
 from rewriting.data.survey import bad_file, survey
 
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from rewriting.safety import Gate
 
 CHUNK = 64  # rows between two writes: little is lost by a stop, and rows can be sorted by length
-DEFAULT_REWARDS = "{empathy_change: 1, fluency: 10, coherence: 1, specificity: 1, repetition: 1}"
-"""How candidates are ranked unless --rewards says so: more empathy, as long as it reads well,
-belongs to the reply and to this seeker post, and does not go round in circles."""
 EPILOG = (
     "Examples:  rewriting rewrite --input sample:test --output out.jsonl  ·  "
     "rewriting rewrite --input replies.csv --output out.jsonl --policy generic --seed 7  ·  "
@@ -51,7 +49,7 @@ def rewrite(
         str | None,
         typer.Option(
             help="What ranks them and is written with them, as YAML: "
-            f"'{DEFAULT_REWARDS}' unless given.",
+            f"'{PARTNER_REWARDS}' unless given.",
             show_default=False,
         ),
     ] = None,
@@ -115,7 +113,7 @@ class Rewriter:
         from policies.best_of import BestOf
         from rewards.named import Models, build_rewards
 
-        scorer = build_rewards(self.rewards or DEFAULT_REWARDS, Models())
+        scorer = build_rewards(self.rewards or PARTNER_REWARDS, Models())
         return BestOf(load_policy(self.policy), scorer, self.num_candidates)
 
 

@@ -43,7 +43,7 @@ def score(
     output: Annotated[Path, typer.Option(help="Where the scores go: .jsonl or .parquet.")],
     model: Annotated[
         str, typer.Option(help="The identifier: epitome, a folder of train.py, or judge:MODEL.")
-    ] = "epitome",
+    ] = "grounded",
     alignment: Annotated[
         str,
         typer.Option(

@@ -84,14 +84,14 @@ def loaded(source: str, ranked_by: str = "") -> Policy:
     """The policy, or the best of its samples by rewards, given as YAML."""
     from policies.best_of import BestOf
     from policies.named import load_policy
-    from recipes.rewrite import DEFAULT_REWARDS
+    from recipes.shared import PARTNER_REWARDS
     from rewards.named import Models, build_rewards
 
     name, count = best_of(source)
     policy = load_policy(name)
     if count == 1:
         return policy
-    return BestOf(policy, build_rewards(ranked_by or DEFAULT_REWARDS, Models()), count)
+    return BestOf(policy, build_rewards(ranked_by or PARTNER_REWARDS, Models()), count)
 
 
 def rewrites_of(

@@ -287,7 +287,7 @@ def test_of_a_folder_the_train_file_alone_is_read(tmp_path: Path) -> None:
         ({"top_p": 2.0}, r"top_p in \(0, 1\]"),
         ({"keep_best": True, "dev_rows": 0}, "keep_best compares dev rewards"),
         ({"minibatch_size": 5}, "does not fit into a batch of 4"),
-        ({"rewards": "{kindness: 1}"}, "there is no reward 'kindness'"),
+        ({"rewards": "{applause: 1}"}, "there is no reward 'applause'"),
         ({"targets": "."}, "is a folder"),
     ],
 )

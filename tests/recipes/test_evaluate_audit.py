@@ -151,7 +151,7 @@ def test_the_page(audit: Callable[..., Any], jsonl: Callable[..., Path]) -> None
         (["--data", "one.jsonl"], "at least two seeker posts"),
         (["--stock", "empty.txt"], "empty.txt holds no sentence"),
         (["--stock", "nowhere.txt"], "nowhere.txt"),
-        (["--rewards", "{kindness: 1}"], "there is no reward 'kindness'"),
+        (["--rewards", "{applause: 1}"], "there is no reward 'applause'"),
         (["--json", "there.json"], "there.json exists"),
         (["--html", "there.json"], "there.json exists"),
         (["--limit", "-1"], "limit must be 0 or more"),

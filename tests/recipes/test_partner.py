@@ -289,7 +289,7 @@ def test_two_processes_give_the_figures_of_one(config: Config, tmp_path: Path) -
     ("changed", "message"),
     [
         ({"model": "no-such-model"}, "no-such-model"),
-        ({"rewards": "{kindness: 1}"}, "there is no reward 'kindness'"),
+        ({"rewards": "{applause: 1}"}, "there is no reward 'applause'"),
         ({"from_policy": "nowhere"}, "there is no trained policy 'nowhere'"),
         ({"warm_steps": 0}, "a new policy .* needs a warm start"),
         ({"estimator": "magic"}, "no estimator 'magic'"),

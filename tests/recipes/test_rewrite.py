@@ -95,8 +95,8 @@ def test_an_unfinished_run_with_other_candidates_is_not_mixed_in(
 
 
 def test_an_unknown_reward_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(*FILES, "--rewards", "{kindness: 1}") == 1
-    assert "there is no reward 'kindness'" in capsys.readouterr().err
+    assert run(*FILES, "--rewards", "{applause: 1}") == 1
+    assert "there is no reward 'applause'" in capsys.readouterr().err
     assert not Path("out.jsonl.partial").exists()
 
 
