@@ -28,7 +28,7 @@ class Config:
     model: str = field(
         default="grounded",
         metadata={
-            "help": "The identifier: epitome, in-context, a folder of train.py, or judge:MODEL."
+            "help": "The identifier: grounded, epitome, in-context, a folder, or judge:MODEL."
         },
     )
     contexts: str = field(

@@ -60,7 +60,9 @@ class Config:
     )
     model: str = field(
         default="grounded",
-        metadata={"help": "The identifier: epitome, a folder of train.py, or judge:MODEL."},
+        metadata={
+            "help": "The identifier: grounded, epitome, a folder of train.py, or judge:MODEL."
+        },
     )
     language_model: str = field(
         default="smollm2-135m", metadata={"help": "The language model of perplexity."}

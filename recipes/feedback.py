@@ -29,7 +29,10 @@ def feedback(
     seeker: Annotated[str, typer.Option(help="The seeker's post.")],
     response: Annotated[str, typer.Option(help="The reply to give feedback on.")],
     model: Annotated[
-        str, typer.Option(help="The identifier: epitome, a folder of train.py, or judge:MODEL.")
+        str,
+        typer.Option(
+            help="The identifier: grounded, epitome, a folder of train.py, or judge:MODEL."
+        ),
     ] = "grounded",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:

@@ -243,7 +243,7 @@ is to stop few kind sentences may stop a sentence from a probability of {bar:.3f
 
 ## On the dev part ({n} sentences, another writer)
 AUROC {auroc:.1f}; at the bar {stopped_hurtful:.1f} % of hurtful sentences are stopped and
-{stopped_kind:.1f} % of kind ones. Figures on test: docs/results/reward.md.
+{stopped_kind:.1f} % of kind ones.
 
 | kind | % stopped |
 |---|---:|

@@ -239,7 +239,7 @@ def material_of(config: Config, splits: dict[Split, list[Exchange]], split: Any)
 
 def calm_posts(config: Config) -> list[str]:
     """Posts that call for no empathy: the calm source, and pleasant dialogues."""
-    from recipes.sources import drawn
+    from recipes.sources import drawn, load_splits
     from rewards.identifiers.context_training import PLEASANT
     from rewriting.data import load_exchanges
 
@@ -247,7 +247,7 @@ def calm_posts(config: Config) -> list[str]:
     if config.dialogues:
         rows = [
             e.seeker_post
-            for e in load_exchanges(config.dialogues)
+            for e in load_splits(config.dialogues)["train"]
             if e.extra.get("emotion") in PLEASANT and not e.history
         ]
         found += drawn(list(dict.fromkeys(rows)), 1500, config.seed)
@@ -256,15 +256,14 @@ def calm_posts(config: Config) -> list[str]:
 
 def painful_posts(config: Config) -> list[str]:
     """Posts of the counterfactuals, and of painful dialogues."""
-    from recipes.sources import drawn
+    from recipes.sources import drawn, load_splits
     from rewards.identifiers.context_training import PAINFUL
-    from rewriting.data import load_exchanges
 
     found = [e.seeker_post for e in counterfactuals(config, "train")]
     if config.dialogues:
         rows = [
             e.seeker_post
-            for e in load_exchanges(config.dialogues)
+            for e in load_splits(config.dialogues)["train"]
             if e.extra.get("emotion") in PAINFUL and not e.history
         ]
         found += drawn(list(dict.fromkeys(rows)), 800, config.seed)
@@ -341,7 +340,7 @@ reward term `contrast`.
   counterfactuals of our own (rewriting/sample/COUNTERFACTUALS.md), their writers parted: three
   for training, one for the rules, one for test.
 - Kept: the step with the lowest dev loss, {step}. The rules for levels and their bars are fitted on
-  the dev part, so the figures below flatter; docs/results/reward.md has those on test.
+  the dev part, so the figures below flatter; docs/results/reward.md says what is known beyond them.
 - Command: `{command}`
 
 ## What counterfactual sentences earn (dev writer)

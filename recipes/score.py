@@ -42,7 +42,10 @@ def score(
     ],
     output: Annotated[Path, typer.Option(help="Where the scores go: .jsonl or .parquet.")],
     model: Annotated[
-        str, typer.Option(help="The identifier: epitome, a folder of train.py, or judge:MODEL.")
+        str,
+        typer.Option(
+            help="The identifier: grounded, epitome, a folder of train.py, or judge:MODEL."
+        ),
     ] = "grounded",
     alignment: Annotated[
         str,

@@ -245,5 +245,4 @@ def _set_pad_token(model: Any, tokenizer: Any, batch_size: int) -> None:
                 )
             return
         tokenizer.pad_token = tokenizer.eos_token
-    if getattr(model.config, "pad_token_id", None) is None:
-        model.config.pad_token_id = tokenizer.pad_token_id
+    model.config.pad_token_id = tokenizer.pad_token_id  # else a row's score depends on its batch

@@ -8,6 +8,7 @@ from typing import Any
 
 from rewards.new_sentences import new_sentences
 from rewards.protocol import texts
+from rewards.reading.echo import echoed
 from rewards.reading.reader import Reading, SentenceReader
 from rewriting.errors import UserError
 from rewriting.runtime.backbone import Backbone
@@ -17,16 +18,17 @@ PROMPT = "Someone wrote:\n{}\n\nA kind friend answered:\n"
 
 
 class Contrast:
-    """Specificity by contrast, in nats: 0 for what fits everybody, less for what fits others.
+    """Specificity by contrast, in nats: high for an answer to this post that fits no other.
 
     log of q(sentence | this post) over the mean of q(sentence | post) for this and K other posts,
     the pointwise term of InfoNCE (arXiv 1807.03748), whose mean is a lower bound on the mutual
-    information that PARTNER rewards (arXiv 2101.07714). At most log(K + 1). q is the reader's
-    critic, which costs one pass of a small encoder over the sentence, whatever K is.
+    information that PARTNER rewards (arXiv 2101.07714). q is the reader's critic, which costs one
+    pass of a small encoder over the sentence, whatever K is.
 
-    worth: how much the reader's second number counts, which says, from the sentence alone, how
-    likely it is a person's answer rather than a stock sentence, nonsense or an insult; 0 leaves
-    the bare contrast.
+    worth: how much the reader's second number counts, within ±3 nats, which says, from the
+    sentence alone, how likely it is a person's answer rather than a stock sentence, nonsense or an
+    insult. With 0 a sentence that fits everybody has about 0, and none more than log(K + 1).
+    What a sentence copies from the post is taken off, in proportion.
 
     In: completions, seeker_post, response_post, optionally sentence. Out: the mean over the new
     sentences; 0 where nothing is new.
@@ -35,6 +37,8 @@ class Contrast:
     def __init__(
         self, reader: SentenceReader, *, worth: float = 1.0, name: str = "contrast"
     ) -> None:
+        if isinstance(worth, bool) or not isinstance(worth, int | float):
+            raise UserError(f"worth is a number, not {worth!r}.")
         self.__name__ = name
         self.reader = reader
         self.worth = worth
@@ -50,10 +54,13 @@ class Contrast:
     ) -> list[float]:
         rows = new_of_rows(completions, response_post, sentence)
         pairs = [(post, text) for post, new in zip(seeker_post, rows, strict=True) for text in new]
-        values = iter(
-            [one.contrast + self.worth * bounded_worth(one) for one in self.reader.read(pairs)]
-        )
+        values = iter(map(self._value, pairs, self.reader.read(pairs)))
         return [mean([next(values) for _ in new]) for new in rows]
+
+    def _value(self, pair: tuple[str, str], reading: Reading) -> float:
+        """What is copied from the post is no answer to it: it loses its fit and its worth."""
+        value = reading.contrast + self.worth * bounded_worth(reading)
+        return value - echoed(*pair) * max(value, 0.0)
 
 
 class LanguageModelContrast:

@@ -12,20 +12,19 @@ Legend: N sentences, F features, M mechanisms.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
+from rewards.reading.echo import echoed
 from rewards.reading.reader import Reading
 from rewriting.exchange import MECHANISMS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-WORD: Final = re.compile(r"[a-z']+")
 FEATURES: Final = (
     "some",
     "strong",
@@ -36,7 +35,6 @@ FEATURES: Final = (
     "echoed",
     "others",
 )
-GRAM = 3
 MOST_FIT, MOST_FORM = 4.0, 6.0  # beyond these, more of it says no more
 
 
@@ -155,20 +153,3 @@ def levels(
     """[T]: the called level of each sentence."""
     called_T: NDArray[Any] = (some_T > some_bar) * (1 + (strong_T > strong_bar).astype(int))
     return called_T
-
-
-def echoed(post: str, sentence: str) -> float:
-    """The share of a sentence's neighbouring words, three at a time, that stand in the post, after
-    the first and the second person are made one."""
-    own, theirs = _grams(sentence), set(_grams(post))
-    return sum(gram in theirs for gram in own) / len(own) if own else 0.0
-
-
-PERSONS: Final = {"you": "i", "me": "i", "your": "my", "yours": "mine", "you're": "i'm"}
-PERSONS_MORE: Final = {"yourself": "myself", "you've": "i've", "am": "are", "was": "were"}
-
-
-def _grams(text: str) -> list[tuple[str, ...]]:
-    known = PERSONS | PERSONS_MORE
-    words = [known.get(word, word) for word in WORD.findall(text.lower().replace("’", "'"))]
-    return [tuple(words[i : i + GRAM]) for i in range(len(words) - GRAM + 1)]

@@ -150,8 +150,10 @@ def from_logprobs(logprobs: Any, answers: Sequence[str]) -> Numbers | None:
     """
     try:
         tokens = (one for one in logprobs["content"] if one["token"].strip())
-        first = next(tokens)["top_logprobs"]
-        probabilities = tuple(_probability(first, answer) for answer in answers)
+        first = next(tokens)
+        if first["token"].strip(AROUND) not in answers:  # a refusal: the text is read, and refused
+            return None
+        probabilities = tuple(_probability(first["top_logprobs"], answer) for answer in answers)
     except (KeyError, TypeError, StopIteration, AttributeError, ValueError):
         return None
     return probabilities if sum(probabilities) > 0 else None

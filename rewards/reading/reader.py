@@ -4,7 +4,7 @@
     (reading,) = reader.read([("Rex died today.", "Losing Rex must leave the house so quiet.")])
     reading.contrast    # in nats: how much likelier it is after this post than after others
 
-Three things are read off two vectors, p of the post and t of the sentence (one tuned encoder):
+Four things are read off two vectors, p of the post and t of the sentence (one tuned encoder):
 
     contrast   s · p·(W t) less the log-mean of the same over this and a bank of other posts: the
                pointwise term of InfoNCE (arXiv 1807.03748), a bound on the mutual information of
@@ -142,6 +142,8 @@ class SentenceReader(nn.Module):
         settings = read_settings(path)
         reader = cls(settings["encoder"], settings["rank"], settings["max_tokens"])
         tensors = load_file(path / WEIGHTS)
+        if "bank_KD" not in tensors:
+            raise UserError(f"{path}: {WEIGHTS} holds no bank of posts.")
         reader.bank_KD = torch.zeros_like(tensors["bank_KD"], dtype=torch.float32)
         if misfit := load_trained(reader, tensors):
             raise UserError(f"{path}: weights and {SETTINGS} do not fit each other: {misfit}.")

@@ -181,3 +181,22 @@ def test_the_reader_is_that_of_the_identifier_unless_one_is_given() -> None:
     own = FakeReader()
     assert Models(identifier=Grounded()).reader is Grounded.reader
     assert Models(identifier=Grounded(), reader=own).reader is own
+
+
+def test_an_echo_of_the_post_earns_nothing() -> None:
+    class Fitting:
+        def read(self, pairs: Sequence[tuple[str, str]]) -> list[Reading]:
+            return [Reading(4.5, 3.0, 1.0, (0.0,) * 3, (0.0,) * 3) for _ in pairs]
+
+    term = Contrast(Fitting())  # type: ignore[arg-type]
+    values = term(
+        completions=["Ok. You failed the test.", "Ok. That must sting."],
+        seeker_post=["I failed the test.", "I failed the test."],
+        response_post=["Ok.", "Ok."],
+    )
+    assert values == [0.0, 7.5]
+
+
+def test_worth_is_a_number() -> None:
+    with pytest.raises(UserError, match="worth is a number"):
+        Contrast(FakeReader(), worth="1")  # type: ignore[arg-type]

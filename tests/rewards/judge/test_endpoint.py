@@ -109,6 +109,12 @@ def test_likeliest_tokens_without_an_answer_do_not_count(endpoint: Endpoint) -> 
         answers(judge(endpoint))
 
 
+def test_a_refusal_with_an_answer_among_its_tokens_is_no_score(endpoint: Endpoint) -> None:
+    endpoint.replies = [completion("I cannot", {"I": -0.01, "A": -9.0})] * 2
+    with pytest.raises(UserError, match="gave 'I cannot'"):
+        answers(judge(endpoint))
+
+
 def test_a_failing_server_is_asked_again(endpoint: Endpoint) -> None:
     endpoint.replies = [Reply("broken", 500), Reply("busy", 503), completion("A")]
     made = judge(endpoint)
