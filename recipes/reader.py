@@ -51,7 +51,8 @@ class Config:
         },
     )
     calm: str = field(
-        default="sample:everyday", metadata={"help": "Exchanges that call for no empathy."}
+        default="sample:everyday,sample:calm",
+        metadata={"help": "Exchanges that call for no empathy, sources separated by commas."},
     )
     encoder: str = field(
         default="minilm-l6", metadata={"help": "Encoder: a short name, a folder or a hub id."}
@@ -192,13 +193,12 @@ def worth_sentences(config: Config, labelled: list[Exchange]) -> tuple[list[str]
     """Strong sentences that people said, and decoys in groups, with the share of each group."""
     from rewards.probe import SEEDS
     from rewards.reading.blocks import STRONG, labelled_answers, plain_answers, sentences_by_kind
-    from rewriting.data import load_exchanges
 
     rows = [sentences_by_kind(exchange) for exchange in counterfactuals(config, "train")]
     real = [one.sentence for one in labelled_answers(labelled) if max(one.levels or (0,)) == 2]
     answers = real + [row[kind] for row in rows for kind in STRONG]
     weak = [text for row in rows for kind, text in row.items() if kind.endswith("_weak")]
-    everyday = [one.sentence for one in plain_answers(list(load_exchanges(config.calm)))]
+    everyday = [one.sentence for one in plain_answers(calm_exchanges(config))]
     return answers, [
         (0.5, weak),
         (0.05, [seed for seeds in SEEDS.values() for seed in seeds]),
@@ -212,7 +212,7 @@ def material_of(config: Config, splits: dict[Split, list[Exchange]], split: Any)
     """What blocks of a split are drawn from."""
     from rewards.probe import SEEDS
     from rewards.reading import blocks
-    from rewriting.data import load_exchanges, split_of
+    from rewriting.data import split_of
 
     ours = counterfactuals(config, split)
     answers = blocks.labelled_answers(splits[split])
@@ -227,8 +227,7 @@ def material_of(config: Config, splits: dict[Split, list[Exchange]], split: Any)
     seeds = dict(
         zip(("reaction_weak", "interpretation_weak", "question_weak"), SEEDS.values(), strict=True)
     )
-    calm = list(load_exchanges(config.calm))
-    chosen = [e for e in calm if (split_of(e) == "dev") == (split == "dev")]
+    chosen = [e for e in calm_exchanges(config) if (split_of(e) == "dev") == (split == "dev")]
     return blocks.Material(
         sources,
         blocks.decoys_of(ours, seeds),
@@ -237,13 +236,19 @@ def material_of(config: Config, splits: dict[Split, list[Exchange]], split: Any)
     )
 
 
-def calm_posts(config: Config) -> list[str]:
-    """Posts that call for no empathy: the calm source, and pleasant dialogues."""
-    from recipes.sources import drawn, load_splits
-    from rewards.identifiers.context_training import PLEASANT
+def calm_exchanges(config: Config) -> list[Exchange]:
+    from recipes.sources import sources_of
     from rewriting.data import load_exchanges
 
-    found = [e.seeker_post for e in load_exchanges(config.calm)]
+    return [e for source in sources_of(config.calm) for e in load_exchanges(source)]
+
+
+def calm_posts(config: Config) -> list[str]:
+    """Posts that call for no empathy: the calm sources, and pleasant dialogues."""
+    from recipes.sources import drawn, load_splits
+    from rewards.identifiers.context_training import PLEASANT
+
+    found = [e.seeker_post for e in calm_exchanges(config)]
     if config.dialogues:
         rows = [
             e.seeker_post

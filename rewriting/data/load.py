@@ -16,7 +16,7 @@ from rewriting.exchange import MECHANISMS, Exchange, Label
 
 SAMPLE = Path(__file__).parent.parent / "sample"
 SAMPLE_SPLITS = ("train", "dev", "test")
-NEUTRAL = ("everyday", "technical_support", "enquiries", "counter", "clubs")
+NEUTRAL = ("everyday", "calm", "technical_support", "enquiries", "counter", "clubs")
 """Bundled exchanges that call for no empathy; no part of `sample`, but named alike."""
 AUDITED = (*(f"counterfactuals_{split}" for split in SAMPLE_SPLITS), "burdens")
 """Bundled posts for the audit of rewards, with sentences that fit them and others that do not."""

@@ -86,7 +86,13 @@ def test_the_sample_splits_and_joins_exactly() -> None:
 
 @pytest.mark.parametrize(
     ("name", "count"),
-    [("everyday", 597), ("technical_support", 150), ("enquiries", 60), ("counter", 120)],
+    [
+        ("everyday", 597),
+        ("calm", 420),
+        ("technical_support", 150),
+        ("enquiries", 60),
+        ("counter", 120),
+    ],
 )
 def test_exchanges_that_call_for_no_empathy(name: str, count: int) -> None:
     exchanges = list(load_exchanges(f"sample:{name}"))
