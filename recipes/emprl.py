@@ -70,7 +70,8 @@ class Config:
         metadata={"help": "Encoder-decoder or causal model: a short name, folder or hub id."},
     )
     identifier: str = field(
-        default="epitome", metadata={"help": "Who measures levels: epitome, or a folder."}
+        default="epitome",
+        metadata={"help": "Who measures levels: epitome, a folder, or ensemble:NAME,NAME."},
     )
     targets: str = field(
         default="",

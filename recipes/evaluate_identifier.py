@@ -23,7 +23,8 @@ class Config:
     model: str = field(
         default="grounded",
         metadata={
-            "help": "The identifier: grounded, epitome, in-context, a folder, or judge:MODEL."
+            "help": "The identifier: grounded, epitome, in-context, a folder, judge:MODEL, or "
+            "ensemble:NAME,NAME."
         },
     )
     data: str = field(

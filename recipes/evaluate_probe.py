@@ -28,7 +28,8 @@ class Config:
     model: str = field(
         default="grounded",
         metadata={
-            "help": "The identifier: grounded, epitome, in-context, a folder, or judge:MODEL."
+            "help": "The identifier: grounded, epitome, in-context, a folder, judge:MODEL, or "
+            "ensemble:NAME,NAME."
         },
     )
     contexts: str = field(

@@ -47,7 +47,10 @@ class Config:
     )
     model: str = field(
         default="epitome",
-        metadata={"help": "The identifier: epitome, a folder of train.py, or judge:MODEL."},
+        metadata={
+            "help": "The identifier: epitome, a folder of train.py, judge:MODEL, or "
+            "ensemble:NAME,NAME."
+        },
     )
     language_model: str = field(
         default="smollm2-135m", metadata={"help": "The judge of perplexity."}

@@ -61,7 +61,8 @@ class Config:
     model: str = field(
         default="grounded",
         metadata={
-            "help": "The identifier: grounded, epitome, a folder of train.py, or judge:MODEL."
+            "help": "The identifier: grounded, epitome, a folder of train.py, judge:MODEL, or "
+            "ensemble:NAME,NAME."
         },
     )
     language_model: str = field(

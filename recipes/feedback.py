@@ -31,7 +31,8 @@ def feedback(
     model: Annotated[
         str,
         typer.Option(
-            help="The identifier: grounded, epitome, a folder of train.py, or judge:MODEL."
+            help="The identifier: grounded, epitome, a folder of train.py, judge:MODEL, or "
+            "ensemble:NAME,NAME."
         ),
     ] = "grounded",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,

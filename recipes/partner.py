@@ -71,7 +71,9 @@ class Config:
     )
     identifier: str = field(
         default="grounded",
-        metadata={"help": "Who measures empathy: grounded, epitome, or a folder."},
+        metadata={
+            "help": "Who measures empathy: grounded, epitome, a folder, or ensemble:NAME,NAME."
+        },
     )
     rewards: str = field(
         default=PARTNER_REWARDS,

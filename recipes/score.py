@@ -44,7 +44,8 @@ def score(
     model: Annotated[
         str,
         typer.Option(
-            help="The identifier: grounded, epitome, a folder of train.py, or judge:MODEL."
+            help="The identifier: grounded, epitome, a folder of train.py, judge:MODEL, or "
+            "ensemble:NAME,NAME."
         ),
     ] = "grounded",
     alignment: Annotated[

@@ -153,9 +153,14 @@ def key(exchange: Exchange, mark: str) -> str:
 
 def fingerprint(identifier: str) -> str:
     """The identifier's name and files: one trained anew in the same folder is another one."""
-    from rewards.identifiers.named import NAMES
+    from rewards.identifiers.ensemble import EnsembleName
+    from rewards.identifiers.named import ENSEMBLE, NAMES, folder_of
 
-    folder = NAMES.get(identifier, Path(identifier).expanduser())
+    if identifier.startswith(ENSEMBLE):
+        members = EnsembleName.parse(identifier.removeprefix(ENSEMBLE)).members
+        parts = "".join([identifier, *map(fingerprint, members)])
+        return hashlib.sha256(parts.encode()).hexdigest()[:16]
+    folder = folder_of(identifier)
     sums = hashlib.sha256(identifier.encode() if identifier not in NAMES else b"")
     for path in sorted(folder.glob("*")) if folder.is_dir() else []:
         if path.suffix in (".json", ".safetensors") and path.name != "results.json":

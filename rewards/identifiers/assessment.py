@@ -28,6 +28,15 @@ class Judgement:
         return self.probabilities[1] + 2 * self.probabilities[2]
 
 
+def shrunk(probabilities: tuple[float, float, float], share: float) -> tuple[float, float, float]:
+    """Weak and strong times a share from 0 to 1; what is taken from them goes to none.
+
+    The expected level is multiplied by the share too.
+    """
+    none, weak, strong = probabilities
+    return none + (1 - share) * (weak + strong), share * weak, share * strong
+
+
 @dataclass(frozen=True, slots=True)
 class Assessment:
     """All three mechanisms in one response."""

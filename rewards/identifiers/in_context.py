@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from rewards.identifiers.assessment import Assessment, Identifier, Judgement
+from rewards.identifiers.assessment import Assessment, Identifier, Judgement, shrunk
 from rewards.identifiers.context_gate import SETTINGS, ContextGate, Verdict
 from rewriting.exchange import MECHANISMS
 
@@ -72,7 +72,6 @@ class ContextualIdentifier:
 
 def gated(judgement: Judgement, verdict: Verdict, rationales: bool = True) -> Judgement:
     """The judgement as far as it fits: weak and strong times the gate, the rest is none."""
-    _, weak, strong = (verdict.gate * p for p in judgement.probabilities)
     level = judgement.level if verdict.counts else 0
     words = judgement.rationales if level and rationales else ()
-    return Judgement(level, (1 - weak - strong, weak, strong), words)
+    return Judgement(level, shrunk(judgement.probabilities, verdict.gate), words)

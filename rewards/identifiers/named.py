@@ -1,4 +1,4 @@
-"""Identifiers by name: the shipped one, a folder that a recipe has written, or a judge."""
+"""Identifiers by name: a shipped one, a folder of a recipe, a judge, or an ensemble of these."""
 
 from __future__ import annotations
 
@@ -11,50 +11,71 @@ from rewriting.errors import UserError
 SHIPPED = Path(__file__).parent.parent / "shipped"
 GROUNDED, EPITOME, IN_CONTEXT = "grounded", "epitome", "in-context"
 DEFAULT_IDENTIFIER = GROUNDED
-JUDGE = "judge:"
+JUDGE, ENSEMBLE = "judge:", "ensemble:"
 NAMES = {
     GROUNDED: SHIPPED / "reader",
     EPITOME: SHIPPED / "identifier",
     IN_CONTEXT: SHIPPED / "context",
 }
+KINDS = ("identifier.json", "reader.json", "micromodels.json", "context.json")
+"""The settings files of identifiers: which of them a folder holds tells its kind."""
+
+
+def folder_of(name: str) -> Path:
+    """The folder that a name stands for; it need not exist."""
+    return NAMES.get(name, Path(name).expanduser())
+
+
+def kind_of(name: str) -> str:
+    """The settings file in the folder of that name; nothing is loaded."""
+    for kind in KINDS:
+        if (folder_of(name) / kind).is_file():
+            return kind
+    raise UserError(
+        f"{name!r} is no identifier: neither a known name ({', '.join(NAMES)}), nor a folder that "
+        "train.py reader, identifier, micromodels or context has written, nor a language model as "
+        "judge:MODEL, nor several of these as ensemble:NAME,NAME."
+    )
 
 
 def is_grounded(given: Any) -> bool:
-    """Whether an identifier, by name, as a folder or loaded, has a reader; nothing is loaded."""
+    """Whether an identifier, by name, as a folder or loaded, has a reader; nothing is loaded.
+
+    An ensemble has none of its own, whatever its members have.
+    """
     if not isinstance(given, str | Path | None):
         return hasattr(given, "reader")
     name = str(given or DEFAULT_IDENTIFIER)
-    return (NAMES.get(name, Path(name).expanduser()) / "reader.json").is_file()
+    return not name.startswith(ENSEMBLE) and (folder_of(name) / "reader.json").is_file()
 
 
 def load_identifier(name: str = DEFAULT_IDENTIFIER) -> Identifier:
     """The identifier of that name or in that folder; what is in the folder tells its kind.
 
-    `judge:MODEL` is a language model that grades each mechanism.
+    `judge:MODEL` is a language model that grades each mechanism, `ensemble:NAME,NAME` the mean of
+    several identifiers.
     """
+    if name.startswith(ENSEMBLE):
+        from rewards.identifiers.ensemble import EnsembleIdentifier
+
+        return EnsembleIdentifier.load(name.removeprefix(ENSEMBLE))
     if name.startswith(JUDGE):
         from rewards.judge.identifier import JudgeIdentifier
 
         return JudgeIdentifier.load(name.removeprefix(JUDGE))
-    folder = NAMES.get(name, Path(name).expanduser())
-    if (folder / "identifier.json").is_file():
+    folder, kind = folder_of(name), kind_of(name)
+    if kind == "identifier.json":
         from rewards.identifiers.epitome import EpitomeIdentifier
 
         return EpitomeIdentifier.load(folder)
-    if (folder / "reader.json").is_file():
+    if kind == "reader.json":
         from rewards.identifiers.grounded import GroundedIdentifier
 
         return GroundedIdentifier.load(folder)
-    if (folder / "micromodels.json").is_file():
+    if kind == "micromodels.json":
         from rewards.identifiers.micromodels import Micromodels
 
         return Micromodels.load(folder)
-    if (folder / "context.json").is_file():
-        from rewards.identifiers.in_context import ContextualIdentifier
+    from rewards.identifiers.in_context import ContextualIdentifier
 
-        return ContextualIdentifier.load(folder)
-    raise UserError(
-        f"{name!r} is no identifier: neither a known name ({', '.join(NAMES)}), nor a folder that "
-        "train.py reader, identifier, micromodels or context has written, nor a language model as "
-        "judge:MODEL."
-    )
+    return ContextualIdentifier.load(folder)

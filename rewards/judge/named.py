@@ -87,7 +87,8 @@ def judge_options(text: str, accepts: Callable[..., Any]) -> dict[str, Any]:
     try:
         options = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise UserError(f"the judge {text!r} cannot be read as YAML: {error}") from error
+        reason = " ".join(str(error).split())
+        raise UserError(f"the judge {text!r} cannot be read as YAML: {reason}") from error
     known = list(inspect.signature(accepts).parameters)
     for option in options:
         if option not in known:

@@ -107,6 +107,17 @@ def test_another_identifier_has_other_targets(tmp_path: Path) -> None:
     assert fingerprint(str(tmp_path / "one")) != one
 
 
+def test_an_ensemble_is_another_one_when_a_member_is_trained_anew(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "identifier.json").write_text(f'"{name}"')
+    ensemble = f"ensemble:{tmp_path / 'one'},{tmp_path / 'two'}"
+    before = fingerprint(ensemble)
+    assert fingerprint(ensemble) == before
+    (tmp_path / "two" / "identifier.json").write_text('"trained anew"')
+    assert fingerprint(ensemble) != before
+
+
 @pytest.mark.parametrize("line", ['{"key": "a"}', '{"key": "a", "levels": [0, 3, 1]}', "x"])
 def test_a_file_of_something_else_is_refused(tmp_path: Path, line: str) -> None:
     file = tmp_path / "targets.jsonl"
