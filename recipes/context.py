@@ -4,8 +4,8 @@ Two small rules beside an identifier (rewards/identifiers/context_gate.py): does
 empathy, and do the words stand in their place? The identifier `in-context` and the reward
 `empathy_in_context` use them.
 
-    python train.py context --data data/epitome,sample \\
-        --neutral sample:everyday,data/empathetic_dialogues/train.csv --output runs/context
+    python train.py context --data data/epitome,sample --output runs/context \\
+        --neutral sample:everyday,sample:calm,data/empathetic_dialogues/train.csv
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class Config:
         metadata={"help": "Labelled replies to people who seek support, separated by commas."},
     )
     neutral: str = field(
-        default="sample:everyday",
+        default="sample:everyday,sample:calm",
         metadata={
             "help": "Exchanges that call for no empathy. Of EmpatheticDialogues, turns of pleasant "
             "emotions; those of painful ones join the posts that do call for it."
         },
     )
     identifier: str = field(
-        default="epitome", metadata={"help": "The identifier that the gate stands beside."}
+        default="grounded", metadata={"help": "The identifier that the gate stands beside."}
     )
     encoder: str = field(
         default="minilm-l6", metadata={"help": "Sentence encoder: a short name, folder or hub id."}
@@ -62,6 +62,13 @@ class Config:
     passing: float = field(
         default=0.98, metadata={"help": "Share of the posts of support that pass the bar of need."}
     )
+    sharpness: float = field(
+        default=2.0,
+        metadata={
+            "help": "How sharply the gate parts what fits from what does not: factor of the logits "
+            "of fit. 1: the probability of being in place, as fitted."
+        },
+    )
     seed: int = field(default=0, metadata={"help": "Draws the rows."})
 
 
@@ -76,6 +83,8 @@ def run(config: Config) -> dict[str, Any]:
 
     if not 0 < config.passing < 1:
         raise UserError(f"passing is a share between 0 and 1, not {config.passing}.")
+    if not config.sharpness > 0:
+        raise UserError(f"sharpness is above 0, not {config.sharpness}.")
     material = material_of(config)
     replies = []
     for source, exchanges in material.support.items():
@@ -92,7 +101,14 @@ def run(config: Config) -> dict[str, Any]:
         cache_size=TRAINING_CACHE,
     )
     identifier = load_identifier(config.identifier)
-    gate, figures = fit_gate(identifier, vectors, material, replies, passing=config.passing)
+    gate, figures = fit_gate(
+        identifier,
+        vectors,
+        material,
+        replies,
+        passing=config.passing,
+        sharpness=config.sharpness,
+    )
     folder = Path(config.output) / "model"
     gate.save(folder, identifier=config.identifier)
     write_card(folder, config, figures, card(config, figures))
@@ -147,6 +163,7 @@ def card(config: Config, figures: dict[str, Any]) -> str:
     return CARD.format(
         identifier=config.identifier,
         encoder=config.encoder,
+        sharpness=config.sharpness,
         command=command("context", config),
         pairs=figures["fit_pairs"],
         **figures["fit_auroc"],
@@ -162,7 +179,8 @@ they are the identifier `in-context`, and the reward `empathy_in_context` is the
 - **Need**: a linear rule on the embedded post, its words and pairs of words, whether it tells of
   trouble or pain. Below its bar no level is called.
 - **Fit**: the centred similarity of the post with the reply, and with the sentences that carry the
-  mechanism. The probabilities of weak and strong are multiplied by need and by both fits.
+  mechanism. The probabilities of weak and strong are multiplied by need and by both fits, whose
+  logits were multiplied by {sharpness:g}.
 - Command: `{command}`
 
 ## On posts that the rules had not seen (five folds)
@@ -172,7 +190,7 @@ they are the identifier `in-context`, and the reward `empathy_in_context` is the
 
 AUROC of fit, empathic replies in place against the same moved to another post: {reply:.1f} of the
 reply, {words:.1f} of the words that carry the mechanism ({pairs:,} of each, train and dev part).
-The probe on test data is in docs/results/context.md.
+The probe on test data is in docs/results/reward.md.
 
 ## Limits
 Support forums and our sample are what "trouble" was learnt from: a short remark about a small

@@ -21,9 +21,9 @@ class Config:
     """Settings of `evaluate.py identifier`."""
 
     model: str = field(
-        default="grounded",
+        default="in-context",
         metadata={
-            "help": "The identifier: grounded, epitome, in-context, a folder, judge:MODEL, or "
+            "help": "The identifier: in-context, grounded, epitome, a folder, judge:MODEL, or "
             "ensemble:NAME,NAME."
         },
     )

@@ -16,8 +16,8 @@ from recipes.tables import may_write, percent, print_table
 from rewriting.errors import UserError
 
 DEFAULT_REWARDS = (
-    "{empathy_change: 1, empathy_in_context: 1, fluency: 1, coherence: 1, mutual_information: 1, "
-    "contrast: 1, specificity: 1, edit_size: 1, repetition: 1}"
+    "{empathy_change: 1, fluency: 1, coherence: 1, mutual_information: 1, contrast: 1, "
+    "kindness: 1, specificity: 1, edit_size: 1, repetition: 1}"
 )
 
 
@@ -26,9 +26,9 @@ class Config:
     """Settings of `evaluate.py probe`."""
 
     model: str = field(
-        default="grounded",
+        default="in-context",
         metadata={
-            "help": "The identifier: grounded, epitome, in-context, a folder, judge:MODEL, or "
+            "help": "The identifier: in-context, grounded, epitome, a folder, judge:MODEL, or "
             "ensemble:NAME,NAME."
         },
     )

@@ -59,10 +59,10 @@ class Config:
         metadata={"help": "Only rows whose original has at most this empathy, by the identifier."},
     )
     model: str = field(
-        default="grounded",
+        default="in-context",
         metadata={
-            "help": "The identifier: grounded, epitome, a folder of train.py, judge:MODEL, or "
-            "ensemble:NAME,NAME."
+            "help": "The identifier: in-context, grounded, epitome, a folder of train.py, "
+            "judge:MODEL, or ensemble:NAME,NAME."
         },
     )
     language_model: str = field(

@@ -31,10 +31,10 @@ def feedback(
     model: Annotated[
         str,
         typer.Option(
-            help="The identifier: grounded, epitome, a folder of train.py, judge:MODEL, or "
-            "ensemble:NAME,NAME."
+            help="The identifier: in-context, grounded, epitome, a folder of train.py, "
+            "judge:MODEL, or ensemble:NAME,NAME."
         ),
-    ] = "grounded",
+    ] = "in-context",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Feedback on one reply: per mechanism its level, where it shows, what is missing."""

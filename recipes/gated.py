@@ -1,8 +1,8 @@
 """Rewriting behind the safety gate: what is held back, what is rejected, what a line says of it.
 
 A post that is a crisis, or possibly one, gets its reply back as it was. A rewrite that says what a
-machine must not say is rejected, and the next candidate is taken; where none is left, the reply
-comes back as it was, with the reason.
+machine must not say, or has a new sentence that the kindness model finds hurtful, is rejected, and
+the next candidate is taken; where none is left, the reply comes back as it was, with the reason.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 from rewriting import Exchange, Rewrite, UserError
 from rewriting.runtime.seeds import derive_seed
 from rewriting.safety import HELP, Gate, Verdict
+from rewriting.safety.verdict import gravest
 
 if TYPE_CHECKING:
     from policies.best_of import BestOf
+    from rewards.kindness import KindnessModel
     from rewriting.loop import Policy
 
 logger = logging.getLogger(__name__)
@@ -33,10 +35,36 @@ class Safety:
     help_text: str | None = None
     allow_crisis: bool = False
 
-    def gate(self) -> Gate:
+    def guard(self) -> Guard:
+        from rewards.kindness import KindnessModel
+
         if self.allow_crisis:
             logger.warning("--allow-crisis: posts that may be a crisis are rewritten by a machine.")
-        return Gate.load(self.classifier, read_help(self.help_text))
+        gate = Gate.load(self.classifier, read_help(self.help_text))
+        return Guard(gate, KindnessModel.shared(), self.allow_crisis)
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What stands around a policy: the gate, and who reads new sentences for hurt, if anybody."""
+
+    gate: Gate
+    kindness: KindnessModel | None = None
+    allow_crisis: bool = False
+
+    def check(self, rewrite: Rewrite) -> Verdict:
+        """Whether a rewrite may be given out. A person's own words are not ours to reject."""
+        if not rewrite.changed:
+            return Verdict("clear")
+        original = rewrite.exchange.response_post
+        verdict = self.gate.check_output(rewrite.rewritten_response, original)
+        if self.kindness is None:
+            return verdict
+        from rewards.new_sentences import new_sentences
+
+        hurtful = self.kindness.hurtful(new_sentences(rewrite.rewritten_response, original))
+        reasons = tuple(f'may hurt: "{sentence}"' for sentence in hurtful)
+        return gravest(verdict, Verdict("crisis" if reasons else "clear", reasons))
 
 
 def read_help(path: str | None) -> str:
@@ -89,9 +117,8 @@ class Gated:
 def rewrite_safely(
     policy: Policy | BestOf,
     exchanges: Sequence[Exchange],
+    guard: Guard,
     *,
-    gate: Gate,
-    allow_crisis: bool = False,
     seed: int,
 ) -> list[Gated]:
     """The exchanges, rewritten where the gate lets them, with what it said.
@@ -99,9 +126,9 @@ def rewrite_safely(
     A rejected row is sampled again with seeds that follow from the seed and the try, so the same
     seed gives the same rewrites.
     """
-    rows = [Gated(exchange, gate.check_exchange(exchange)) for exchange in exchanges]
+    rows = [Gated(exchange, guard.gate.check_exchange(exchange)) for exchange in exchanges]
     for row in rows:
-        row.allowed = allow_crisis and not row.verdict.clear
+        row.allowed = guard.allow_crisis and not row.verdict.clear
     left = [row for row in rows if not row.held_back]
     for number in range(TRIES):
         if not left:
@@ -109,7 +136,7 @@ def rewrite_safely(
         again = derive_seed(seed, "again", number) if number else seed
         candidates = sampled(policy, [row.exchange for row in left], again)
         for row, choices in zip(left, candidates, strict=True):
-            take_first_good(row, choices, gate)
+            take_first_good(row, choices, guard)
         left = [row for row in left if row.rewrite is None]
     return rows
 
@@ -129,13 +156,10 @@ def sampled(
     return [[(rewrite, {})] for rewrite in policy.rewrite(exchanges, seed=seed)]
 
 
-def take_first_good(row: Gated, choices: Sequence[Choice], gate: Gate) -> None:
-    """Give a row the first candidate that the gate accepts; note why others were not."""
+def take_first_good(row: Gated, choices: Sequence[Choice], guard: Guard) -> None:
+    """Give a row the first candidate that may be given out; note why others may not."""
     for rewrite, rewards in choices:
-        if not rewrite.changed:
-            verdict = Verdict("clear")  # a person's own words are not ours to reject
-        else:
-            verdict = gate.check_output(rewrite.rewritten_response, row.exchange.response_post)
+        verdict = guard.check(rewrite)
         if verdict.clear:
             row.rewrite, row.rewards = rewrite, rewards
             return

@@ -41,8 +41,8 @@ SETTINGS = "settings.json"
 NO_DIFFERENCE = "output steps use_vllm gradient_checkpointing save_every report_to"
 """Settings that a run may go on with when they have changed."""
 REWARDS = (
-    "{empathy_change: 0.5, contrast: 1.0, fluency: {weight: 0.3, log: true}, repetition: 1.0, "
-    "edit_size: 0}"
+    "{empathy_change: 1.0, contrast: 1.0, fluency: {weight: 0.3, log: true}, repetition: 1.0, "
+    "kindness: 1.0, edit_size: 0}"
 )
 
 
@@ -63,7 +63,7 @@ class Config:
     )
     algorithm: str = field(default="grpo", metadata={"help": "grpo or rloo, of TRL."})
     identifier: str = field(
-        default="grounded", metadata={"help": "Who measures empathy: a name, or a folder."}
+        default="in-context", metadata={"help": "Who measures empathy: a name, or a folder."}
     )
     rewards: str = field(
         default=REWARDS,

@@ -70,9 +70,10 @@ class Config:
         metadata={"help": "Causal model of a new policy: a short name, folder or hub id."},
     )
     identifier: str = field(
-        default="grounded",
+        default="in-context",
         metadata={
-            "help": "Who measures empathy: grounded, epitome, a folder, or ensemble:NAME,NAME."
+            "help": "Who measures empathy: in-context, grounded, epitome, a folder, or "
+            "ensemble:NAME,NAME."
         },
     )
     rewards: str = field(

@@ -57,6 +57,12 @@ class Config:
     encoder: str = field(
         default="minilm-l6", metadata={"help": "Encoder: a short name, a folder or a hub id."}
     )
+    second: str = field(
+        default="mpnet-base",
+        metadata={
+            "help": "Frozen encoder whose opinion on fit is averaged with the reader's; '': none."
+        },
+    )
     rank: int = field(default=16, metadata={"help": "Rank of the LoRA matrices."})
     max_tokens: int = field(default=96, metadata={"help": "Longer texts are cut to this."})
     steps: int = field(default=240, metadata={"help": "Optimizer steps, one block each."})
@@ -131,13 +137,20 @@ def finish(
     from rewards.identifiers.evaluation import evaluate
     from rewards.identifiers.grounded import GroundedIdentifier
     from rewards.identifiers.grounding_fit import fitted_grounding, rows_of, with_bars
+    from rewards.reading.critic import SecondOpinion
     from rewards.reading.form import fit_form, fit_need, fit_worth
 
     fit_form(reader, form_sentences(config, splits["train"]))
+    reader.second = (
+        SecondOpinion(config.second).to(reader.bank_KD.device) if config.second else None
+    )
     fit_worth(reader, *worth_sentences(config, splits["train"]))
     posts = list(dict.fromkeys(e.seeker_post for e in splits["train"]))
     fit_need(reader, [*posts, *painful_posts(config)], calm_posts(config))
-    reader.set_bank(drawn(posts, config.bank_size, config.seed))
+    bank = drawn(
+        list({e.seeker_post: e for e in splits["train"]}.values()), config.bank_size, config.seed
+    )
+    reader.set_banks([e.seeker_post for e in bank], [e.response_post for e in bank])
     ours = counterfactuals(config, "dev")
     support = list(dict.fromkeys(e.seeker_post for e in [*splits["dev"], *ours]))
     rows = rows_of(splits["dev"], ours, config.seed)
@@ -190,18 +203,22 @@ def form_sentences(config: Config, labelled: list[Exchange]) -> list[Any]:
 
 
 def worth_sentences(config: Config, labelled: list[Exchange]) -> tuple[list[str], list[Any]]:
-    """Strong sentences that people said, and decoys in groups, with the share of each group."""
+    """Strong sentences that people said, stock ones left out; and decoys in groups, with the share
+    of each group."""
     from rewards.probe import SEEDS
     from rewards.reading.blocks import STRONG, labelled_answers, plain_answers, sentences_by_kind
+    from rewards.stock import is_stock
 
     rows = [sentences_by_kind(exchange) for exchange in counterfactuals(config, "train")]
-    real = [one.sentence for one in labelled_answers(labelled) if max(one.levels or (0,)) == 2]
+    seeds = [seed for group in SEEDS.values() for seed in group]
+    strong = [one.sentence for one in labelled_answers(labelled) if max(one.levels or (0,)) == 2]
+    real = [sentence for sentence in strong if not is_stock(sentence, seeds)]
     answers = real + [row[kind] for row in rows for kind in STRONG]
     weak = [text for row in rows for kind, text in row.items() if kind.endswith("_weak")]
     everyday = [one.sentence for one in plain_answers(calm_exchanges(config))]
     return answers, [
         (0.5, weak),
-        (0.05, [seed for seeds in SEEDS.values() for seed in seeds]),
+        (0.05, seeds),
         (0.2, [row["nonsense"] for row in rows]),
         (0.1, [row[kind] for row in rows for kind in ("hurtful", "advice")]),
         (0.15, everyday),
@@ -326,6 +343,11 @@ def card(config: Config, figures: dict[str, Any]) -> str:
     ]
     return CARD.format(
         encoder=config.encoder,
+        second=(
+            f"Contrast is the mean of its own opinion and that of the frozen `{config.second}`."
+            if config.second
+            else "Nobody else is asked about contrast."
+        ),
         rank=config.rank,
         data=config.data.replace(",", ", "),
         dialogues=config.dialogues or "none",
@@ -342,8 +364,9 @@ CARD = """# reader: does this sentence answer this post, and what kind of empath
 reward term `contrast`.
 
 - Labelled data: {data} (split by seeker, `rewriting.data.split_of`); dialogues: {dialogues};
-  counterfactuals of our own (rewriting/sample/COUNTERFACTUALS.md), their writers parted: three
+  counterfactuals of our own (rewriting/sample/COUNTERFACTUALS.md), their writers parted: four
   for training, one for the rules, one for test.
+- {second}
 - Kept: the step with the lowest dev loss, {step}. The rules for levels and their bars are fitted on
   the dev part, so the figures below flatter; docs/results/reward.md says what is known beyond them.
 - Command: `{command}`

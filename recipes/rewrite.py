@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recipes.gated import Gated, Safety, rewrite_safely
+from recipes.gated import Gated, Guard, Safety, rewrite_safely
 from recipes.shared import PARTNER_REWARDS
 from rewriting import Exchange, UserError
 from rewriting.data.survey import bad_file, survey
@@ -20,7 +20,6 @@ from rewriting.data.survey import bad_file, survey
 if TYPE_CHECKING:
     from policies.best_of import BestOf
     from rewriting.loop import Policy
-    from rewriting.safety import Gate
 
 CHUNK = 64  # rows between two writes: little is lost by a stop, and rows can be sorted by length
 EPILOG = (
@@ -118,12 +117,11 @@ class Rewriter:
 
 
 def output_rows(
-    policy: Policy | BestOf, exchanges: Sequence[Exchange], seed: int, safety: Safety, gate: Gate
+    policy: Policy | BestOf, exchanges: Sequence[Exchange], seed: int, guard: Guard
 ) -> list[dict[str, Any]]:
     """A line for each exchange: what the gate says of it, its rewards where they were scored."""
-    allow = safety.allow_crisis
-    rows = rewrite_safely(policy, exchanges, gate=gate, allow_crisis=allow, seed=seed)
-    return [output_row(row, policy.name, seed, gate.help_text) for row in rows]
+    rows = rewrite_safely(policy, exchanges, guard, seed=seed)
+    return [output_row(row, policy.name, seed, guard.gate.help_text) for row in rows]
 
 
 def rewrite_one(
@@ -134,8 +132,8 @@ def rewrite_one(
         raise UserError("--seeker and --response each need a text.")
     from rewriting.show import before_and_after
 
-    gate = who.safety.gate()
-    (row,) = output_rows(who.load(), [Exchange(seeker, response)], seed, who.safety, gate)
+    guard = who.safety.guard()
+    (row,) = output_rows(who.load(), [Exchange(seeker, response)], seed, guard)
     if as_json:
         print(json.dumps(row, ensure_ascii=False))
     else:
@@ -163,16 +161,16 @@ def rewrite_file(
     settings = {"input": source, "limit": limit, "seed": seed, "digest": rows.digest}
     settings["policy_digest"] = policy_digest(who.policy)
     with LineJob(output, settings | asdict(who), chunk=CHUNK, overwrite=overwrite) as job:
-        gate, policy = who.safety.gate(), who.load()
+        guard, policy = who.safety.guard(), who.load()
         left = islice(rows.exchanges(), job.rows_done, None)
         title = f"rewriting with {policy.name}"
         with progress_bar(title, rows.num_rows, job.rows_done) as advance:
             while chunk := list(islice(left, CHUNK)):
-                job.write(output_rows(policy, chunk, seed, who.safety, gate))
+                job.write(output_rows(policy, chunk, seed, guard))
                 advance(len(chunk))
     show_some(output, rows.num_rows, show)
     print(f"{rows.num_rows:,} rewrites by {policy.name} in {output}")
-    print_safety(output, gate.help_text)
+    print_safety(output, guard.gate.help_text)
     if rows.num_bad_rows:
         print(f"{rows.num_bad_rows:,} bad rows set aside in {bad_file(output)}")
 

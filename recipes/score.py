@@ -44,10 +44,10 @@ def score(
     model: Annotated[
         str,
         typer.Option(
-            help="The identifier: grounded, epitome, a folder of train.py, judge:MODEL, or "
-            "ensemble:NAME,NAME."
+            help="The identifier: in-context, grounded, epitome, a folder of train.py, "
+            "judge:MODEL, or ensemble:NAME,NAME."
         ),
-    ] = "grounded",
+    ] = "in-context",
     alignment: Annotated[
         str,
         typer.Option(

@@ -153,6 +153,7 @@ def key(exchange: Exchange, mark: str) -> str:
 
 def fingerprint(identifier: str) -> str:
     """The identifier's name and files: one trained anew in the same folder is another one."""
+    from rewards.identifiers.context_gate import read_settings
     from rewards.identifiers.ensemble import EnsembleName
     from rewards.identifiers.named import ENSEMBLE, NAMES, folder_of
 
@@ -165,6 +166,8 @@ def fingerprint(identifier: str) -> str:
     for path in sorted(folder.glob("*")) if folder.is_dir() else []:
         if path.suffix in (".json", ".safetensors") and path.name != "results.json":
             sums.update(path.read_bytes())
+        if path.name == "context.json":  # a gate goes with an identifier, which may change too
+            sums.update(fingerprint(read_settings(folder)["identifier"]).encode())
     return sums.hexdigest()[:16]
 
 

@@ -6,14 +6,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rewards.new_sentences import new_sentences
+from rewards.new_sentences import new_and_kept
 from rewards.protocol import texts
 from rewards.reading.echo import echoed
 from rewards.reading.reader import Reading, SentenceReader
 from rewriting.errors import UserError
 from rewriting.runtime.backbone import Backbone
 
-MOST_WORTH = 3.0
+DECOYS = 2.0  # log-odds of stock, nonsense and insults to answers among an agent's sentences
+MOST_DOUBT = 6.0  # nats
 PROMPT = "Someone wrote:\n{}\n\nA kind friend answered:\n"
 
 
@@ -22,26 +23,36 @@ class Contrast:
 
     log of q(sentence | this post) over the mean of q(sentence | post) for this and K other posts,
     the pointwise term of InfoNCE (arXiv 1807.03748), whose mean is a lower bound on the mutual
-    information that PARTNER rewards (arXiv 2101.07714). q is the reader's critic, which costs one
-    pass of a small encoder over the sentence, whatever K is.
+    information that PARTNER rewards (arXiv 2101.07714); and the same for the rest of the reply,
+    since a sentence has to belong there too. Two critics, encoders of different families, each give
+    this number, and their mean is taken. Each reads the sentence once, whatever K is.
 
-    worth: how much the reader's second number counts, within ±3 nats, which says, from the
-    sentence alone, how likely it is a person's answer rather than a stock sentence, nonsense or an
-    insult. With 0 a sentence that fits everybody has about 0, and none more than log(K + 1).
-    What a sentence copies from the post is taken off, in proportion.
+    reply: weight of the fit to the rest of the reply. It is 0 where nothing is kept.
+    worth: weight of the log-probability, from the sentence alone, that it is a person's answer
+    rather than a stock sentence, nonsense or an insult; 0 for a sure answer, −6 at the least.
+    pessimism: how many standard deviations of the two critics' opinions are taken off: what only
+    one of them believes is then not paid.
+    What a sentence copies from the post or from the reply is taken off, in proportion.
 
     In: completions, seeker_post, response_post, optionally sentence. Out: the mean over the new
     sentences; 0 where nothing is new.
     """
 
     def __init__(
-        self, reader: SentenceReader, *, worth: float = 1.0, name: str = "contrast"
+        self,
+        reader: SentenceReader,
+        *,
+        reply: float = 0.5,
+        worth: float = 0.7,
+        pessimism: float = 0.0,
+        name: str = "contrast",
     ) -> None:
-        if isinstance(worth, bool) or not isinstance(worth, int | float):
-            raise UserError(f"worth is a number, not {worth!r}.")
+        for option, value in (("reply", reply), ("worth", worth), ("pessimism", pessimism)):
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise UserError(f"{option} is a number, not {value!r}.")
         self.__name__ = name
         self.reader = reader
-        self.worth = worth
+        self.reply, self.worth, self.pessimism = reply, worth, pessimism
 
     def __call__(
         self,
@@ -52,15 +63,21 @@ class Contrast:
         sentence: Sequence[str | None] | None = None,
         **_: Any,
     ) -> list[float]:
-        rows = new_of_rows(completions, response_post, sentence)
-        pairs = [(post, text) for post, new in zip(seeker_post, rows, strict=True) for text in new]
-        values = iter(map(self._value, pairs, self.reader.read(pairs)))
-        return [mean([next(values) for _ in new]) for new in rows]
+        rows = new_and_kept_of_rows(completions, response_post, sentence)
+        pairs = [
+            (post, text) for post, (new, _) in zip(seeker_post, rows, strict=True) for text in new
+        ]
+        replies = [" ".join(kept) for new, kept in rows for _ in new]
+        values = iter(map(self._value, pairs, replies, self.reader.read(pairs, replies)))
+        return [mean([next(values) for _ in new]) for new, _ in rows]
 
-    def _value(self, pair: tuple[str, str], reading: Reading) -> float:
-        """What is copied from the post is no answer to it: it loses its fit and its worth."""
-        value = reading.contrast + self.worth * bounded_worth(reading)
-        return value - echoed(*pair) * max(value, 0.0)
+    def _value(self, pair: tuple[str, str], reply: str, reading: Reading) -> float:
+        """What is copied is no answer: it loses its fit."""
+        post, text = pair
+        fit = reading.contrast + self.reply * reading.reply
+        doubt = abs(reading.contrast_gap + self.reply * reading.reply_gap)
+        value = fit - self.pessimism * doubt + self.worth * log_worth(reading)
+        return value - max(echoed(post, text), echoed(reply, text)) * max(value, 0.0)
 
 
 class LanguageModelContrast:
@@ -105,9 +122,9 @@ class LanguageModelContrast:
         return [mean([_bounded([next(totals) for _ in range(count)]) for _ in new]) for new in rows]
 
 
-def bounded_worth(reading: Reading) -> float:
-    """The reader's log-odds that a sentence is an answer, within ±3: surer is not better."""
-    return min(max(reading.worth, -MOST_WORTH), MOST_WORTH)
+def log_worth(reading: Reading) -> float:
+    """The log-probability that a sentence is an answer, where decoys are common; at least −6."""
+    return max(-math.log1p(math.exp(min(DECOYS - reading.worth, 60.0))), -MOST_DOUBT)
 
 
 def sample_posts(count: int) -> list[str]:
@@ -126,9 +143,18 @@ def new_of_rows(
     sentence: Sequence[str | None] | None,
 ) -> list[list[str]]:
     """The new sentences of each row."""
+    return [new for new, _ in new_and_kept_of_rows(completions, response_post, sentence)]
+
+
+def new_and_kept_of_rows(
+    completions: Sequence[Any],
+    response_post: Sequence[str],
+    sentence: Sequence[str | None] | None,
+) -> list[tuple[list[str], list[str]]]:
+    """The new sentences of each row, and the others."""
     rewritten = texts(completions)
     columns = sentence if sentence is not None else [None] * len(rewritten)
-    return [new_sentences(*row) for row in zip(rewritten, response_post, columns, strict=True)]
+    return [new_and_kept(*row) for row in zip(rewritten, response_post, columns, strict=True)]
 
 
 def mean(values: Sequence[float]) -> float:

@@ -3,12 +3,13 @@
     model = KindnessModel.load()
     model.probabilities(["Why do you always make it about yourself?"])   # near 1: it hurts
 
-Left out: the output gate does not ask it yet; what it stops is too little to be relied on
-(docs/results/reward.md).
+The output gate of `rewriting rewrite` asks it too (recipes/gated.py). It reads a sentence without
+the post: what hurts only there passes (docs/results/reward.md).
 """
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from rewards.contrast import new_of_rows
-from rewards.reading.encoder import TunedEncoder, load_trained, trained_tensors
+from rewards.reading.encoder import TunedEncoder, load_trained, ready, trained_tensors
 from rewriting.errors import UserError
 from rewriting.runtime.cache import ScoreCache
 from rewriting.runtime.files import disk_errors, write_json
@@ -31,8 +32,9 @@ class Kindness:
     """Minus the probability that the worst of the new sentences hurts: −1 to 0.
 
     Blame, mockery, invalidation, minimising, prying, commands, contempt, verdicts, harmful
-    instructions and harm encouraged (rewriting/sample/COUNTERFACTUALS.md says how they were
-    written). The original response is not judged: it is a person's own.
+    instructions, harm encouraged, leering, diagnoses and faith as a verdict
+    (rewriting/sample/COUNTERFACTUALS.md says how they were written). The original response is not
+    judged: it is a person's own.
 
     In: completions, response_post, optionally sentence. Out: −1 to 0; 0 where nothing is new.
     """
@@ -61,10 +63,15 @@ class KindnessModel(nn.Module):
     """
 
     def __init__(
-        self, encoder: str = "mpnet-base", rank: int = 16, max_tokens: int = 64, bar: float = 0.5
+        self,
+        encoder: str = "mpnet-base",
+        rank: int = 16,
+        max_tokens: int = 64,
+        layers: int = 0,
+        bar: float = 0.5,
     ) -> None:
         super().__init__()
-        self.encode = TunedEncoder(encoder, rank, max_tokens)
+        self.encode = TunedEncoder(encoder, rank, max_tokens, layers)
         self.head = nn.Linear(self.encode.width, 1)
         self.bar = bar
         self._known: ScoreCache[str, float] = ScoreCache(self._one_by_one)
@@ -79,6 +86,11 @@ class KindnessModel(nn.Module):
         """That each sentence hurts. Equal sentences are read once; a blank one hurts nobody."""
         return self._known(sentences)
 
+    def hurtful(self, sentences: Sequence[str]) -> list[str]:
+        """The sentences at or above the bar: those that a gate stops."""
+        found = zip(sentences, self.probabilities(sentences), strict=True)
+        return [sentence for sentence, probability in found if probability >= self.bar]
+
     @torch.no_grad()
     def _one_by_one(self, sentences: list[str]) -> list[float]:
         """Alone, so that no score depends on what else was asked, even in its last bit."""
@@ -89,7 +101,12 @@ class KindnessModel(nn.Module):
         from safetensors.torch import save_file
 
         encoder = self.encode
-        settings = {"encoder": encoder.name, "rank": encoder.rank, "max_tokens": encoder.max_tokens}
+        settings = {
+            "encoder": encoder.name,
+            "rank": encoder.rank,
+            "max_tokens": encoder.max_tokens,
+            "layers": encoder.layers,
+        }
         with disk_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / SETTINGS, settings | {"bar": self.bar})
@@ -109,4 +126,14 @@ class KindnessModel(nn.Module):
         if misfit := load_trained(model, load_file(path / WEIGHTS)):
             raise UserError(f"{path}: weights and {SETTINGS} do not fit each other: {misfit}.")
         model.encode.merge()
-        return model.requires_grad_(False).eval()
+        return ready(model)
+
+    @classmethod
+    def shared(cls) -> KindnessModel:
+        """The shipped model, loaded once: the reward and the output gate ask the same one."""
+        return _shipped()
+
+
+@functools.cache
+def _shipped() -> KindnessModel:
+    return KindnessModel.load()

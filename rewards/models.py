@@ -93,9 +93,12 @@ class Models:
         if not isinstance(given, str | Path):
             return given
         # Without an identifier of the caller's, the gate stands beside the one it was fitted with.
-        inner = None if self._given["identifier"] is None else self.identifier
+        own_gate = self._given["identifier"] is None and self._given["context"] is not None
+        inner = None if own_gate else self.identifier
         if isinstance(inner, ContextualIdentifier):
-            return inner
+            if self._given["context"] is None:
+                return inner
+            inner = inner.identifier
         # The gate's numbers belong to one encoder: the shared one serves if it is that one.
         shared = self._given["sentence_encoder"]
         same = not isinstance(shared, str | Path) or str(shared) == encoder_name(given)
@@ -156,4 +159,4 @@ def _load_reader(*name: str) -> Any:
 def _load_kindness(*name: str) -> Any:
     from rewards.kindness import KindnessModel
 
-    return KindnessModel.load(*name)
+    return KindnessModel.load(*name) if name else KindnessModel.shared()

@@ -23,11 +23,19 @@ def new_flags(sentences: Sequence[str], response_post: str, sentence: str | None
     return [not was_there for was_there in old]
 
 
-def new_sentences(completion: str, response_post: str, sentence: str | None = None) -> list[str]:
-    """The new sentences of a completion, in their order."""
+def new_and_kept(
+    completion: str, response_post: str, sentence: str | None = None
+) -> tuple[list[str], list[str]]:
+    """The new sentences of a completion, and the others, each in their order."""
     texts = split_sentences(completion).texts
     flags = new_flags(texts, response_post, sentence)
-    return [text for text, is_new in zip(texts, flags, strict=True) if is_new]
+    new = [text for text, is_new in zip(texts, flags, strict=True) if is_new]
+    return new, [text for text, is_new in zip(texts, flags, strict=True) if not is_new]
+
+
+def new_sentences(completion: str, response_post: str, sentence: str | None = None) -> list[str]:
+    """The new sentences of a completion, in their order."""
+    return new_and_kept(completion, response_post, sentence)[0]
 
 
 def _taken(sentences: Sequence[str], keys: Counter[str]) -> list[bool]:

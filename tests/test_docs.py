@@ -83,12 +83,14 @@ def test_every_built_in_reward_is_on_the_page() -> None:
 
 def test_every_option_of_a_term_is_on_the_page() -> None:
     from rewards.classifier import ClassifierOptions
-    from rewards.named import COMMON_OPTIONS
+    from rewards.named import BUILT_INS, COMMON_OPTIONS
 
     page = (DOCS / "custom-rewards.md").read_text(encoding="utf-8")
     assert first_column(page, "option") == [f"`{f.name}`" for f in fields(ClassifierOptions)]
     for option in COMMON_OPTIONS:
         assert f"**{option}**" in page, option
+    for option in BUILT_INS["contrast"].own_options:
+        assert option == "name" or f"- `{option}` (" in page, option
 
 
 def first_column(page: str, header: str) -> list[str]:

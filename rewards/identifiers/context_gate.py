@@ -178,7 +178,7 @@ class ContextGate:
         path = Path(folder)
         if not (path / SETTINGS).is_file() or not (path / WEIGHTS).is_file():
             raise UserError(f"{path} holds no context gate: it needs {SETTINGS} and {WEIGHTS}.")
-        settings = json.loads((path / SETTINGS).read_text(encoding="utf-8"))
+        settings = read_settings(path)
         arrays: dict[str, Any] = {
             name: array.astype(np.float64) for name, array in load_file(path / WEIGHTS).items()
         }
@@ -203,10 +203,15 @@ class ContextGate:
             (folder / WEIGHTS).chmod(0o644)  # safetensors writes 0600
 
 
+def read_settings(folder: Path | str) -> dict[str, Any]:
+    """The settings of a folder that `train.py context` has written."""
+    settings: dict[str, Any] = json.loads((Path(folder) / SETTINGS).read_text(encoding="utf-8"))
+    return settings
+
+
 def encoder_name(folder: Path | str) -> str:
     """The sentence encoder whose vectors the gate in a folder reads."""
-    settings = json.loads((Path(folder) / SETTINGS).read_text(encoding="utf-8"))
-    return str(settings["encoder"])
+    return str(read_settings(folder)["encoder"])
 
 
 PLAIN: Final = ("need_bias", "terms")

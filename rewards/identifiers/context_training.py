@@ -111,12 +111,14 @@ def fit_gate(
     replies: Sequence[Exchange],
     *,
     passing: float = 0.98,
+    sharpness: float = 1.0,
 ) -> tuple[ContextGate, dict[str, Any]]:
     """The gate, and how well its rules do on posts that they had not seen.
 
     replies: the empathic ones that fit is learnt from. passing: the share of the posts of the
     largest source of support that must pass. What the identifier finds in support is kept that far,
-    and the price is paid elsewhere.
+    and the price is paid elsewhere. sharpness: multiplies the logits of fit. The gate then matters
+    more beside the level, which a moved reply keeps.
     """
     weights, figures = fit_need(vectors, material, passing)
     gate = ContextGate(vectors, weights)
@@ -137,7 +139,11 @@ def fit_gate(
         for name, here_N, there_N in zip(("reply", "words"), in_place_N2.T, moved_N2.T, strict=True)
     }
     figures["fit_pairs"] = len(in_place_N2)
-    fitted = replace(weights, fit_slopes_2=np.array(slopes), fit_biases_2=np.array(biases))
+    fitted = replace(
+        weights,
+        fit_slopes_2=sharpness * np.array(slopes),
+        fit_biases_2=sharpness * np.array(biases),
+    )
     return ContextGate(vectors, fitted), figures
 
 

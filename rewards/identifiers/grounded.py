@@ -74,14 +74,14 @@ class GroundedIdentifier:
             for post, sentences in zip(seeker_posts, rows, strict=True)
             for sentence in sentences
         ]
-        found_NM2 = self.grounding.probabilities(self.reader.read(pairs), pairs)
+        found_NM2 = self.grounding.probabilities(self.reader.read(pairs, alone=True), pairs)
         ends = np.cumsum([len(sentences) for sentences in rows])
         parts = np.split(found_NM2, ends[:-1]) if rows else []
         return list(zip(rows, parts, self._needs(seeker_posts), strict=True))
 
     def _needs(self, posts: Sequence[str]) -> list[bool]:
         """Whether each post calls for empathy at all."""
-        readings = self.reader.read([(post, "") for post in posts])
+        readings = self.reader.read([(post, "") for post in posts], alone=True)
         return [one.need > self.grounding.need_bar for one in readings]
 
     def _assessment(

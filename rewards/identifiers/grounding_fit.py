@@ -77,7 +77,7 @@ def fitted_grounding(
     """The rules that make the rows likeliest. passing: the share of posts of people in trouble
     that pass the bar of need."""
     pairs = [(row.post, row.sentence) for row in rows]
-    readings = reader.read(pairs)
+    readings = reader.read(pairs, alone=True)
     levels_NM = np.array([row.levels for row in rows])
     weights_N = np.array([row.weight for row in rows])
     some, strong = [], []
@@ -86,7 +86,7 @@ def fitted_grounding(
         has_N = levels_NM[:, m] > 0
         some.append(Rule.fitted(features_NF, has_N, weights_N))
         strong.append(Rule.fitted(features_NF[has_N], levels_NM[has_N, m] > 1, weights_N[has_N]))
-    needs = [one.need for one in reader.read([(post, "") for post in support_posts])]
+    needs = [one.need for one in reader.read([(post, "") for post in support_posts], alone=True)]
     bar = float(np.quantile(needs, 1 - passing))
     return Grounding(tuple(some), tuple(strong), need_bar=bar)
 

@@ -11,13 +11,12 @@ and is worth less by its expected level, which is what a reward sees.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from rewards.identifiers.assessment import Assessment, Identifier, Judgement, shrunk
-from rewards.identifiers.context_gate import SETTINGS, ContextGate, Verdict
+from rewards.identifiers.context_gate import ContextGate, Verdict, read_settings
 from rewriting.exchange import MECHANISMS
 
 
@@ -31,6 +30,11 @@ class ContextualIdentifier:
         self.gate = gate
         self.name = name
 
+    @property
+    def reader(self) -> Any:
+        """The reader of the identifier inside, where it has one; otherwise None."""
+        return getattr(self.identifier, "reader", None)
+
     @classmethod
     def load(cls, folder: Path | str, *, identifier: Any = None, encoder: Any = None) -> Self:
         """The gate in a folder, around the identifier that it was fitted with, or another."""
@@ -38,8 +42,7 @@ class ContextualIdentifier:
 
         gate = ContextGate.load(folder, encoder=encoder)
         if identifier is None:
-            settings = json.loads((Path(folder) / SETTINGS).read_text(encoding="utf-8"))
-            identifier = load_identifier(settings["identifier"])
+            identifier = load_identifier(read_settings(folder)["identifier"])
         return cls(identifier, gate, name=Path(folder).name)
 
     def assess(

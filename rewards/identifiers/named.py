@@ -10,7 +10,7 @@ from rewriting.errors import UserError
 
 SHIPPED = Path(__file__).parent.parent / "shipped"
 GROUNDED, EPITOME, IN_CONTEXT = "grounded", "epitome", "in-context"
-DEFAULT_IDENTIFIER = GROUNDED
+DEFAULT_IDENTIFIER = IN_CONTEXT
 JUDGE, ENSEMBLE = "judge:", "ensemble:"
 NAMES = {
     GROUNDED: SHIPPED / "reader",
@@ -41,12 +41,20 @@ def kind_of(name: str) -> str:
 def is_grounded(given: Any) -> bool:
     """Whether an identifier, by name, as a folder or loaded, has a reader; nothing is loaded.
 
-    An ensemble has none of its own, whatever its members have.
+    A gate of context has that of the identifier beside it. An ensemble has none of its own,
+    whatever its members have.
     """
     if not isinstance(given, str | Path | None):
-        return hasattr(given, "reader")
+        return getattr(given, "reader", None) is not None
     name = str(given or DEFAULT_IDENTIFIER)
-    return not name.startswith(ENSEMBLE) and (folder_of(name) / "reader.json").is_file()
+    if name.startswith((ENSEMBLE, JUDGE)):
+        return False
+    folder = folder_of(name)
+    if (folder / "context.json").is_file():
+        from rewards.identifiers.context_gate import read_settings
+
+        return is_grounded(read_settings(folder)["identifier"])
+    return (folder / "reader.json").is_file()
 
 
 def load_identifier(name: str = DEFAULT_IDENTIFIER) -> Identifier:

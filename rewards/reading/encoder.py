@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from rewards.identifiers.epitome_model import add_lora
+from rewriting.errors import UserError
 from rewriting.runtime.log_probs import batches_by_length
 from rewriting.runtime.models import load_encoder
 
@@ -23,16 +24,21 @@ GPU_BATCH_TOKENS = 8192
 class TunedEncoder(nn.Module):
     """A pretrained encoder, frozen but for its LoRA matrices (arXiv 2106.09685), mean-pooled.
 
-    rank: of the LoRA matrices; alpha is twice the rank. A text longer than `max_tokens` is cut.
+    rank: of the LoRA matrices; alpha is twice the rank; with 0 there are none, and nothing is
+    trained. A text longer than `max_tokens` is cut. layers: only the first so many of the encoder
+    are used; 0: all. The upper layers of a sentence encoder are tuned to topics.
     """
 
-    def __init__(self, name: str, rank: int, max_tokens: int) -> None:
+    def __init__(self, name: str, rank: int, max_tokens: int, layers: int = 0) -> None:
         super().__init__()
-        self.name, self.rank, self.max_tokens = name, rank, max_tokens
+        self.name, self.rank, self.max_tokens, self.layers = name, rank, max_tokens, layers
         # Heads are float32, and a score outside autocast must not meet another type.
         self.encoder, self.tokenizer = load_encoder(name, torch.float32)
         self.encoder.requires_grad_(False)
-        add_lora(self.encoder, rank, alpha=2 * rank)
+        if layers:
+            cut(self.encoder, layers, name)
+        if rank:
+            add_lora(self.encoder, rank, alpha=2 * rank)
         self.width = int(self.encoder.config.hidden_size)
 
     def forward(self, texts: Sequence[str]) -> Tensor:
@@ -65,10 +71,27 @@ class TunedEncoder(nn.Module):
             layer.merge()
 
 
+def cut(encoder: Any, layers: int, name: str) -> None:
+    """Keep the first so many layers of an encoder, in place."""
+    stack: Any = getattr(encoder, "encoder", None)
+    there = getattr(stack, "layer", None)
+    if there is None:
+        raise UserError(f"{name}: the layers of this encoder cannot be cut; give layers 0.")
+    if not 0 < layers <= len(there):
+        raise UserError(f"{name} has {len(there)} layers, so layers is 0 to {len(there)}.")
+    stack.layer = there[:layers]
+
+
+def ready(module: Any) -> Any:
+    """A loaded module for use alone: frozen, and all of it where its encoder is."""
+    module.requires_grad_(False).eval()
+    return module.to(next(module.encode.encoder.parameters()).device)
+
+
 def trained_names(module: nn.Module) -> list[str]:
     """What differs from the pretrained encoder: LoRA matrices, heads, and the heads' buffers."""
     names = [name for name, _ in (*module.named_parameters(), *module.named_buffers())]
-    return [name for name in names if ".lora_" in name or not name.startswith("encode.")]
+    return [name for name in names if ".lora_" in name or "encode." not in name]
 
 
 def trained_tensors(module: nn.Module, dtype: torch.dtype = torch.float16) -> dict[str, Tensor]:

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from rewards.reading.blocks import Levels
+from rewards.reading.encoder import TunedEncoder
 from rewards.reading.reader import SentenceReader
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 256
 # Of the weights, for vectors of length √D; chosen on dev.
-INVERSE_PENALTY, INVERSE_PENALTY_OF_WORTH = 0.01, 0.03
+INVERSE_PENALTY, INVERSE_PENALTY_OF_WORTH = 0.01, 0.01
 Sentence = tuple[str, Levels, float]
 """A sentence, its levels, and how much it counts."""
 
@@ -57,18 +58,29 @@ def fit_worth(
     """Fit how likely a sentence is a person's answer rather than a decoy.
 
     decoys: groups of sentences, each with the share that it has of all decoys together, which
-    weigh as much as all answers.
+    weigh as much as all answers. Where there is a second opinion, the rule weighs its vectors too.
     """
+    reader.eval()
     texts = [*answers, *(text for _, group in decoys for text in group)]
     weights = [1.0] * len(answers)
     for share, group in decoys:
         weights += [share * len(answers) / len(group)] * len(group)
     real_N = np.arange(len(texts)) < len(answers)
-    weights_D, bias = _fitted(
-        _vectors(reader, texts), real_N, np.array(weights), INVERSE_PENALTY_OF_WORTH
+    encoders = [reader.encode, *([reader.second.encode] if reader.second is not None else [])]
+    # Each encoder's unit vectors are stretched by its own width, for the penalty to mean the same.
+    stretches = [math.sqrt(encode.width) for encode in encoders]
+    parts = [
+        _encoded(encode, texts) * stretch
+        for encode, stretch in zip(encoders, stretches, strict=True)
+    ]
+    weights_D, bias = _logistic(
+        np.concatenate(parts, axis=1), real_N, np.array(weights), INVERSE_PENALTY_OF_WORTH
     )
-    reader.worth.weight[0] = torch.tensor(weights_D)
+    own_D, second_D = np.split(weights_D, [reader.encode.width])
+    reader.worth.weight[0] = torch.tensor(own_D * stretches[0])
     reader.worth.bias[0] = bias
+    if reader.second is not None:
+        reader.second.worth.weight[0] = torch.tensor(second_D * stretches[1])
 
 
 @torch.no_grad()
@@ -84,24 +96,35 @@ def fit_need(reader: SentenceReader, support: Sequence[str], calm: Sequence[str]
 
 def _vectors(reader: SentenceReader, texts: Sequence[str]) -> NDArray[Any]:
     reader.eval()
-    parts = [reader.encode(texts[i : i + AT_ONCE]) for i in range(0, len(texts), AT_ONCE)]
+    return _encoded(reader.encode, texts)
+
+
+def _encoded(encode: TunedEncoder, texts: Sequence[str]) -> NDArray[Any]:
+    parts = [encode(texts[i : i + AT_ONCE]) for i in range(0, len(texts), AT_ONCE)]
     vectors_ND: NDArray[Any] = torch.cat(parts).double().cpu().numpy()
     return vectors_ND
 
 
 def _fitted(
-    vectors_ND: NDArray[Any],
-    labels_N: NDArray[Any],
-    weights_N: NDArray[Any],
-    inverse_penalty: float = INVERSE_PENALTY,
+    vectors_ND: NDArray[Any], labels_N: NDArray[Any], weights_N: NDArray[Any]
 ) -> tuple[NDArray[Any], float]:
     """Weights [D] and bias of a logistic rule. Unit vectors are stretched to length √D for the
     penalty to mean the same whatever D is."""
+    stretch = math.sqrt(vectors_ND.shape[1])
+    weights_D, bias = _logistic(vectors_ND * stretch, labels_N, weights_N, INVERSE_PENALTY)
+    return weights_D * stretch, bias
+
+
+def _logistic(
+    features_NF: NDArray[Any],
+    labels_N: NDArray[Any],
+    weights_N: NDArray[Any],
+    inverse_penalty: float,
+) -> tuple[NDArray[Any], float]:
     from sklearn.linear_model import LogisticRegression
 
     if len(np.unique(labels_N)) < 2:
         raise UserError("a head needs sentences of both sides, such as weak and strong ones.")
-    stretch = math.sqrt(vectors_ND.shape[1])
     model = LogisticRegression(C=inverse_penalty, max_iter=1000)
-    model.fit(vectors_ND * stretch, labels_N, sample_weight=weights_N)
-    return model.coef_[0] * stretch, float(model.intercept_[0])
+    model.fit(features_NF, labels_N, sample_weight=weights_N)
+    return model.coef_[0], float(model.intercept_[0])

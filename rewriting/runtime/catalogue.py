@@ -160,6 +160,7 @@ SHORT_NAMES: dict[str, NamedModel] = {
     ),
     "mpnet-base": NamedModel(
         name="mpnet-base",
+        by_default=True,
         description="all-mpnet-base-v2, a larger sentence encoder",
         license="Apache-2.0",
         hub_id="sentence-transformers/all-mpnet-base-v2",

@@ -9,7 +9,7 @@ import pytest
 
 from policies.named import POLICIES
 from recipes.cli import main
-from recipes.gated import TRIES, rewrite_safely
+from recipes.gated import TRIES, Guard, rewrite_safely
 from recipes.sources import load_splits
 from rewriting import Edit, Exchange, Rewrite
 from rewriting.runtime.seeds import derive_seed
@@ -38,7 +38,7 @@ class Says:
 
 def test_a_crisis_and_a_possible_one_come_back_as_they_were() -> None:
     policy = Says()
-    rows = rewrite_safely(policy, [CRISIS, VEILED, CLEAR], gate=Gate(), seed=5)
+    rows = rewrite_safely(policy, [CRISIS, VEILED, CLEAR], Guard(Gate()), seed=5)
     assert policy.calls == [(5, ["3"])]
     texts = [row.result().rewritten_response for row in rows]
     assert texts == ["Try again.", "Rest.", "I am so sorry. Try again."]
@@ -53,7 +53,7 @@ def test_a_crisis_and_a_possible_one_come_back_as_they_were() -> None:
 
 
 def test_the_override_is_recorded() -> None:
-    (row,) = rewrite_safely(Says(), [CRISIS], gate=Gate(), allow_crisis=True, seed=0)
+    (row,) = rewrite_safely(Says(), [CRISIS], Guard(Gate(), allow_crisis=True), seed=0)
     assert row.result().rewritten_response == "I am so sorry. Try again."
     safety = row.row("Call.")
     assert (safety["verdict"], safety["allow_crisis"], safety["help"]) == ("crisis", True, "Call.")
@@ -61,7 +61,7 @@ def test_the_override_is_recorded() -> None:
 
 def test_a_rejected_rewrite_is_sampled_again_with_a_seed_of_its_own() -> None:
     policy = Says(at1="You are an idiot.", at2="Take some Xanax.")
-    (row,) = rewrite_safely(policy, [CLEAR], gate=Gate(), seed=5)
+    (row,) = rewrite_safely(policy, [CLEAR], Guard(Gate()), seed=5)
     assert row.result().rewritten_response == "I am so sorry. Try again."
     seeds = [seed for seed, _ in policy.calls]
     assert seeds == [5, derive_seed(5, "again", 1), derive_seed(5, "again", 2)]
@@ -75,7 +75,7 @@ def test_a_rejected_rewrite_is_sampled_again_with_a_seed_of_its_own() -> None:
 
 def test_where_no_rewrite_is_left_the_reply_comes_back_with_the_reason() -> None:
     policy = Says(**{f"at{number}": "You are an idiot." for number in range(1, TRIES + 1)})
-    (row,) = rewrite_safely(policy, [CLEAR], gate=Gate(), seed=5)
+    (row,) = rewrite_safely(policy, [CLEAR], Guard(Gate()), seed=5)
     assert len(policy.calls) == TRIES
     assert row.result() == Rewrite(CLEAR, "Try again.")
     (reason,) = row.row("")["reasons"]
@@ -90,8 +90,28 @@ def test_a_reply_that_was_not_changed_is_not_rejected() -> None:
             return [Rewrite(one, one.response_post) for one in exchanges]
 
     rude = Exchange("I failed.", "You are an idiot.")
-    (row,) = rewrite_safely(Keeps(), [rude], gate=Gate(), seed=0)
+    (row,) = rewrite_safely(Keeps(), [rude], Guard(Gate()), seed=0)
     assert row.row("") == {"verdict": "clear", "reasons": []}
+
+
+class Strict:
+    """A kindness model that takes whatever names a mother for hurtful. Keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def hurtful(self, sentences: Sequence[str]) -> list[str]:
+        self.asked += sentences
+        return [sentence for sentence in sentences if "mother" in sentence]
+
+
+def test_a_sentence_that_hurts_is_rejected_and_only_new_ones_are_read() -> None:
+    kindness, policy = Strict(), Says(at1="Even your mother gave up on you.")
+    kept = Exchange("I failed.", "My mother failed too.", id="4")
+    (row,) = rewrite_safely(policy, [kept], Guard(Gate(), kindness), seed=0)  # type: ignore[arg-type]
+    assert row.result().rewritten_response == "I am so sorry. My mother failed too."
+    assert row.row("")["rejected"] == ['may hurt: "Even your mother gave up on you."']
+    assert kindness.asked == ["Even your mother gave up on you.", "I am so sorry."]
 
 
 def run(*arguments: str) -> int:

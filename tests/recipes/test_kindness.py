@@ -49,6 +49,7 @@ def config(given: Path, output: Path, **changes: Any) -> Config:
         "data": str(given),
         "counterfactuals": "",
         "encoder": str(given / "encoder"),
+        "layers": 1,
         "rank": 2,
         "max_tokens": 24,
         "epochs": 1,

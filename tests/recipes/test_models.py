@@ -36,7 +36,9 @@ def test_list_shows_every_name_and_whether_it_is_installed(
         assert " no " in sizes
         assert model.description.split(",")[0] in description
     assert str(tmp_path) in result.output
-    assert "without names fetches smollm2-135m, minilm-l6, flan-t5-small." in result.output
+    assert (
+        "without names fetches smollm2-135m, minilm-l6, flan-t5-small, mpnet-base." in result.output
+    )
 
 
 def test_fetch_takes_names_or_what_the_defaults_need(fetched: list[tuple[str, bool]]) -> None:
@@ -49,6 +51,7 @@ def test_fetch_takes_names_or_what_the_defaults_need(fetched: list[tuple[str, bo
         ("smollm2-135m", False),
         ("minilm-l6", False),
         ("flan-t5-small", False),
+        ("mpnet-base", False),
     ]
 
 

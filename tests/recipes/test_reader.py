@@ -82,6 +82,7 @@ def config(given: Path, output: Path, **changes: Any) -> Config:
         "counterfactuals": str(given / "ours"),
         "calm": str(given / "calm.jsonl"),
         "encoder": str(given / "encoder"),
+        "second": str(given / "encoder"),
         "rank": 2,
         "max_tokens": 48,
         "steps": 2,

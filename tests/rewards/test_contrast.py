@@ -18,20 +18,25 @@ VALUES = {"Rex is gone.": (2.0, -0.5), "Poor Rex.": (1.0, 0.25), "I see.": (0.0,
 
 
 class FakeReader:
-    """Reads the numbers above; under another post the contrast is −4. Keeps what it was asked."""
+    """Reads the numbers above; under another post the contrast is −4, in a reply that says "Hi."
+    the reply counts 0.5; the critics lie 0.25 either side of both. Keeps what it was asked."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
+        self.replies: list[str] = []
 
-    def read(self, pairs: Sequence[tuple[str, str]]) -> list[Reading]:
+    def read(self, pairs: Sequence[tuple[str, str]], replies: Sequence[str]) -> list[Reading]:
         self.asked += pairs
-        return [self._one(*pair) for pair in pairs]
+        self.replies += replies
+        return [self._one(*pair, reply) for pair, reply in zip(pairs, replies, strict=True)]
 
     @staticmethod
-    def _one(post: str, sentence: str) -> Reading:
+    def _one(post: str, sentence: str, reply: str) -> Reading:
         contrast, worth = VALUES[sentence]
+        own = contrast if "Rex" in post else -4.0
         zeros = (0.0, 0.0, 0.0)
-        return Reading(contrast if "Rex" in post else -4.0, worth, 0.0, zeros, zeros)
+        fits_reply = 0.5 if reply == "Hi." else 0.0
+        return Reading(own, worth, 0.0, zeros, zeros, fits_reply, 0.25, -0.25)
 
 
 COLUMNS = {
@@ -41,30 +46,43 @@ COLUMNS = {
 }
 
 
+def doubt(worth: float) -> float:
+    """The log-probability of an answer, by hand: the logit less the two nats of the decoys."""
+    return math.log(1 / (1 + math.exp(2 - worth)))
+
+
 @pytest.mark.parametrize(
-    ("worth", "expected"),
+    ("options", "expected"),
     [
-        # (2 + 1) / 2 and (−0.5 + 0.25) / 2; nothing new; stock; meant for somebody else.
-        (0.0, [1.5, 0.0, 0.0, -4.0]),
-        (1.0, [1.375, 0.0, -3.0, -3.75]),
-        (2.0, [1.25, 0.0, -6.0, -3.5]),
+        # (2 + 1) / 2; nothing new; stock; meant for somebody else.
+        ({"worth": 0, "reply": 0}, [1.5, 0.0, 0.0, -4.0]),
+        ({"worth": 0}, [1.75, 0.0, 0.25, -3.75]),
+        ({"worth": 0, "reply": 2}, [2.5, 0.0, 1.0, -3.0]),
+        # What one critic says more for the post, it says less for the reply.
+        ({"worth": 0, "reply": 1, "pessimism": 2}, [2.0, 0.0, 0.5, -3.5]),
+        ({"worth": 0, "reply": 0, "pessimism": 2}, [1.0, 0.0, -0.5, -4.5]),
+        ({"worth": 0, "reply": 3, "pessimism": 1}, [2.5, 0.0, 1.0, -3.0]),
+        (
+            {"worth": 1, "reply": 0},
+            [1.5 + (doubt(-0.5) + doubt(0.25)) / 2, 0.0, doubt(-3), doubt(0.25) - 4],
+        ),
     ],
 )
-def test_the_mean_over_the_new_sentences(worth: float, expected: list[float]) -> None:
-    assert Contrast(FakeReader(), worth=worth)(**COLUMNS) == pytest.approx(expected)  # type: ignore[arg-type]
+def test_the_mean_over_the_new_sentences(options: dict[str, float], expected: list[float]) -> None:
+    assert Contrast(FakeReader(), **options)(**COLUMNS) == pytest.approx(expected)  # type: ignore[arg-type]
 
 
-def test_worth_counts_once_unless_told() -> None:
-    assert Contrast(FakeReader())(**COLUMNS) == pytest.approx([1.375, 0.0, -3.0, -3.75])  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("worth", "counted"), [(9.0, 3.0), (3.0, 3.0), (-2.5, -2.5), (-9.0, -3.0)])
-def test_worth_is_bounded(worth: float, counted: float, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("worth", "counted"), [(60.0, 0.0), (2.0, -math.log(2)), (-3.0, doubt(-3)), (-99.0, -6.0)]
+)
+def test_a_sure_answer_loses_nothing_and_a_sure_decoy_six_nats(
+    worth: float, counted: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(VALUES, "Poor Rex.", (0.5, worth))
     (value,) = Contrast(FakeReader(), worth=2.0)(  # type: ignore[arg-type]
         completions=["Poor Rex."], seeker_post=["Rex died."], response_post=[""]
     )
-    assert value == 0.5 + 2 * counted
+    assert value == pytest.approx(0.5 + 2 * counted)
 
 
 def test_only_new_sentences_are_read_each_under_its_own_post() -> None:
@@ -76,10 +94,21 @@ def test_only_new_sentences_are_read_each_under_its_own_post() -> None:
         ("Rex died.", "I see."),
         ("I failed.", "Poor Rex."),
     ]
+    assert reader.replies == ["Hi."] * 4
+
+
+def test_the_rest_of_the_reply_is_what_is_kept_of_it() -> None:
+    reader = FakeReader()
+    Contrast(reader)(  # type: ignore[arg-type]
+        completions=["Poor Rex. I would call. Bye.", "Poor Rex."],
+        seeker_post=["Rex died."] * 2,
+        response_post=["Hi. I would call. Bye.", "Hi."],
+    )
+    assert reader.replies == ["I would call. Bye.", ""]
 
 
 def test_the_column_says_what_is_new() -> None:
-    (value,) = Contrast(FakeReader(), worth=0.0)(  # type: ignore[arg-type]
+    (value,) = Contrast(FakeReader(), worth=0.0, reply=0.0)(  # type: ignore[arg-type]
         completions=["Rex is gone. Poor Rex."],
         seeker_post=["Rex died."],
         response_post=["Hi."],
@@ -90,7 +119,7 @@ def test_the_column_says_what_is_new() -> None:
 
 def test_messages_are_read_as_texts() -> None:
     messages = [[{"role": "assistant", "content": "Hi. Rex is gone."}]]
-    (value,) = Contrast(FakeReader(), worth=0.0)(  # type: ignore[arg-type]
+    (value,) = Contrast(FakeReader(), worth=0.0, reply=0.0)(  # type: ignore[arg-type]
         completions=messages, seeker_post=["Rex died."], response_post=["Hi."]
     )
     assert value == 2.0
@@ -167,7 +196,9 @@ def test_the_posts_to_contrast_with_are_of_different_topics() -> None:
 def test_the_terms_by_name() -> None:
     backbone = FakeBackbone()
     models = Models(reader=FakeReader(), language_model=backbone)
-    rewards = build_rewards({"contrast": {"worth": 0}, "language_model_contrast": 0}, models)
+    rewards = build_rewards(
+        {"contrast": {"worth": 0, "reply": 0}, "language_model_contrast": 0}, models
+    )
     scores = rewards.score(**COLUMNS)
     assert scores.terms["contrast"] == [1.5, 0.0, 0.0, -4.0]
     assert len(backbone.asked) == 4 * (1 + 6)  # four new sentences after seven posts each
@@ -183,20 +214,27 @@ def test_the_reader_is_that_of_the_identifier_unless_one_is_given() -> None:
     assert Models(identifier=Grounded(), reader=own).reader is own
 
 
-def test_an_echo_of_the_post_earns_nothing() -> None:
+def test_an_echo_of_the_post_or_of_the_reply_earns_nothing() -> None:
     class Fitting:
-        def read(self, pairs: Sequence[tuple[str, str]]) -> list[Reading]:
-            return [Reading(4.5, 3.0, 1.0, (0.0,) * 3, (0.0,) * 3) for _ in pairs]
+        def read(self, pairs: Sequence[tuple[str, str]], replies: Sequence[str]) -> list[Reading]:
+            return [Reading(4.5, 60.0, 1.0, (0.0,) * 3, (0.0,) * 3, 3.0) for _ in pairs]
 
-    term = Contrast(Fitting())  # type: ignore[arg-type]
-    values = term(
-        completions=["Ok. You failed the test.", "Ok. That must sting."],
-        seeker_post=["I failed the test.", "I failed the test."],
-        response_post=["Ok.", "Ok."],
+    values = Contrast(Fitting())(  # type: ignore[arg-type]
+        completions=["Ok. You failed the test.", "Ok. That must sting.", "Call him now. Call him."],
+        seeker_post=["I failed the test."] * 3,
+        response_post=["Ok.", "Ok.", "Call him now."],
     )
-    assert values == [0.0, 7.5]
+    # Too short to hold three words in a row, the last one is not known for an echo.
+    assert values == [0.0, 6.0, 6.0]
+    (value,) = Contrast(Fitting())(  # type: ignore[arg-type]
+        completions=["Please call him now. Do call him now."],
+        seeker_post=["I failed the test."],
+        response_post=["Please call him now."],
+    )
+    assert value == pytest.approx(3.0)  # one of its two triples is copied
 
 
-def test_worth_is_a_number() -> None:
-    with pytest.raises(UserError, match="worth is a number"):
-        Contrast(FakeReader(), worth="1")  # type: ignore[arg-type]
+@pytest.mark.parametrize("option", ["worth", "reply", "pessimism"])
+def test_options_are_numbers(option: str) -> None:
+    with pytest.raises(UserError, match=f"{option} is a number"):
+        Contrast(FakeReader(), **{option: "1"})  # type: ignore[arg-type]

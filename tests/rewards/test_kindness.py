@@ -102,4 +102,28 @@ def test_mistakes_are_named(model: KindnessModel, tmp_path: Path) -> None:
 def test_the_settings_are_readable(model: KindnessModel, tmp_path: Path) -> None:
     model.save(tmp_path)
     settings = json.loads((tmp_path / SETTINGS).read_text())
-    assert settings == {"encoder": model.encode.name, "rank": 2, "max_tokens": 32, "bar": 0.7}
+    assert settings == {
+        "encoder": model.encode.name,
+        "rank": 2,
+        "max_tokens": 32,
+        "layers": 0,
+        "bar": 0.7,
+    }
+
+
+def test_only_layers_that_are_there_can_be_used(model: KindnessModel) -> None:
+    name = model.encode.name
+    assert len(KindnessModel(name, rank=2, layers=1).encode.encoder.encoder.layer) == 1
+    for layers in (-1, 2):
+        with pytest.raises(UserError, match="has 1 layers, so layers is 0 to 1"):
+            KindnessModel(name, rank=2, layers=layers)
+
+
+def test_sentences_from_the_bar_on_are_hurtful(model: KindnessModel) -> None:
+    sentences = ["You fool.", "Dear you."]
+    first, second = model.probabilities(sentences)
+    assert first != second
+    model.bar = max(first, second)
+    assert model.hurtful(sentences) == [sentences[0] if first > second else sentences[1]]
+    model.bar = 1.0
+    assert model.hurtful(sentences) == []

@@ -16,7 +16,8 @@ class FakeReader:
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
 
-    def read(self, pairs: Sequence[tuple[str, str]]) -> list[Reading]:
+    def read(self, pairs: Sequence[tuple[str, str]], *, alone: bool) -> list[Reading]:
+        assert alone  # levels do not need the second opinion
         self.asked += pairs
         return [self._one(post.lower(), sentence.lower()) for post, sentence in pairs]
 

@@ -86,6 +86,15 @@ def test_words_about_the_post_weigh_more(fitted: tuple[ContextGate, dict[str, An
     assert figures["fit_pairs"] == 24 * 3
 
 
+def test_sharpness_multiplies_the_logits_of_fit(fitted: tuple[ContextGate, dict[str, Any]]) -> None:
+    plain, _ = fitted
+    material = Material({"forum": REPLIES}, {"chat": CALM})
+    sharp, _ = fit_gate(Inner(), plain.vectors, material, REPLIES, passing=0.75, sharpness=3.0)
+    for name in ("fit_slopes_2", "fit_biases_2"):
+        assert getattr(sharp.weights, name) == pytest.approx(3 * getattr(plain.weights, name))
+    assert sharp.weights.need_bias == plain.weights.need_bias
+
+
 def test_every_source_weighs_alike_and_painful_chats_little() -> None:
     few = [Exchange("only post", "reply")]
     material = Material({"large": REPLIES[:16], "small": few}, {"chat": CALM}, ["ouch"])

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from rewards.identifiers.assessment import Assessment
+from rewards.identifiers.context_gate import read_settings
 from rewards.identifiers.grounded import GroundedIdentifier
-from rewards.identifiers.named import DEFAULT_IDENTIFIER, NAMES, load_identifier
+from rewards.identifiers.named import DEFAULT_IDENTIFIER, NAMES, is_grounded, load_identifier
 from rewards.named import Models
 from rewards.reading.reader import SETTINGS, SentenceReader
 from rewriting.errors import UserError
@@ -134,7 +135,7 @@ def test_each_sentence_is_read_under_its_own_post(identifier: GroundedIdentifier
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("grounded")
     reader = SentenceReader(str(write_tiny_bert(path / "encoder")), rank=2, max_tokens=48)
-    in_half_precision(reader).eval().set_bank(["My dog died.", "I cry."])
+    in_half_precision(reader).eval().set_banks(["My dog died.", "I cry."], ["Hi."])
     reader.save(path / "model", grounding=by_form().as_json())
     return path / "model"
 
@@ -174,7 +175,12 @@ def test_mistakes_are_named(folder: Path, tmp_path: Path) -> None:
         GroundedIdentifier.load(tmp_path)
 
 
-def test_it_is_the_default() -> None:
-    assert DEFAULT_IDENTIFIER == "grounded"
+def test_it_is_inside_the_default() -> None:
+    assert DEFAULT_IDENTIFIER == "in-context"
+    assert read_settings(NAMES["in-context"])["identifier"] == "grounded"
+    assert is_grounded(None)
+    assert is_grounded("grounded")
+    assert not is_grounded("epitome")
+    assert not is_grounded("judge:some-model")
     assert NAMES["grounded"].name == "reader"
     assert NAMES["epitome"].name == "identifier"

@@ -209,14 +209,14 @@ def test_a_fit_earns_nothing_for_what_does_not_fit() -> None:
 class Shaky(FakeReader):
     """Sure of nothing: every logit a tenth, so that probabilities are 0.4 and 0.6."""
 
-    def read(self, pairs: Sequence[tuple[str, str]]) -> list[Reading]:
+    def read(self, pairs: Sequence[tuple[str, str]], *, alone: bool) -> list[Reading]:
         return [
             reading(
                 need=one.need * 9,
                 some=tuple(logit / 4 - 0.6 for logit in one.some),  # 0.60 and 0.17
                 strong=tuple(logit / 4 + 0.6 for logit in one.strong),  # 0.83 and 0.40
             )
-            for one in super().read(pairs)
+            for one in super().read(pairs, alone=alone)
         ]
 
 

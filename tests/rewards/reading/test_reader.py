@@ -10,13 +10,16 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from rewards.named import Models
+from rewards.reading.critic import SecondOpinion
 from rewards.reading.encoder import TunedEncoder
-from rewards.reading.reader import SETTINGS, WEIGHTS, Reading, SentenceReader, info_nce
+from rewards.reading.reader import SETTINGS, WEIGHTS, Reading, SentenceReader
 from rewriting.errors import UserError
 from tests.rewards.fakes import ODD_TEXTS, FakeIdentifier
 from tests.rewards.reading.tiny import in_half_precision, write_tiny_bert
 
 POSTS = ["My dog died.", "I failed the exam.", "Nobody calls."]
+REST = ["Get another.", "", "Sleep first."]
+REPLIES = ["Call them.", "Sleep on it."]
 PAIRS = [(POSTS[0], "Poor dog."), (POSTS[1], "Poor dog."), (POSTS[0], "What exam?")]
 
 
@@ -38,26 +41,12 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def reader(encoder: str) -> SentenceReader:
     reader = in_half_precision(SentenceReader(encoder, rank=2, max_tokens=48)).eval()
-    reader.set_bank(POSTS[1:])
-    reader.bank_KD = reader.bank_KD.half().float()
+    reader.second = SecondOpinion(encoder, max_tokens=32).eval()
+    reader.set_banks(POSTS[1:], REPLIES)
+    for name, buffer in reader.named_buffers():
+        if name.endswith("_KD"):
+            buffer.copy_(buffer.half().float())
     return reader
-
-
-def test_info_nce_by_hand() -> None:
-    """e^own of 6, 1 and 1 over means of (6 + 1 + 2) / 3, (1 + 1 + 1) / 3 and (1 + 4 + 4) / 3."""
-    own_N = torch.tensor([6.0, 1.0, 1.0]).log()
-    others_NK = torch.tensor([[1.0, 2.0], [1.0, 1.0], [4.0, 4.0]]).log()
-    expected = torch.tensor([6 / 3, 1.0, 1 / 3]).log()
-    assert torch.allclose(info_nce(own_N, others_NK), expected, atol=1e-6)
-
-
-def test_info_nce_is_at_most_log_of_k_and_one() -> None:
-    own_N = torch.tensor([1e4, 5.0, -1e4], dtype=torch.float64)
-    found_N = info_nce(own_N, torch.zeros(3, 7, dtype=torch.float64))
-    assert found_N[0].item() == pytest.approx(math.log(8))
-    assert 0 < found_N[1].item() < math.log(8)
-    assert found_N[2].item() == pytest.approx(-1e4 - math.log(7 / 8), rel=1e-9)
-    assert info_nce(own_N, torch.zeros(3, 0)).tolist() == [0.0, 0.0, 0.0]
 
 
 class HandMade(TunedEncoder):
@@ -70,6 +59,13 @@ class HandMade(TunedEncoder):
     def forward(self, texts: list[str]) -> torch.Tensor:  # type: ignore[override]
         rows = [[1.0, 0.0] if "dog" in text else [0.0, 1.0] for text in texts]
         return torch.tensor(rows)
+
+
+class Constant(HandMade):
+    """The same vector for every text."""
+
+    def forward(self, texts: list[str]) -> torch.Tensor:  # type: ignore[override]
+        return torch.tensor([[1.0, 0.0]] * len(texts))
 
 
 @pytest.fixture
@@ -88,7 +84,7 @@ def by_hand(encoder: str) -> SentenceReader:
         for head in (reader.worth, reader.need, reader.form[1]):
             head.bias.zero_()
         reader.log_scale.fill_(math.log(math.log(3)))
-    reader.set_bank(["A dog.", "An exam.", "A test."])
+    reader.set_banks(["A dog.", "An exam.", "A test."], ["See a vet.", "dog food!"])
     return reader
 
 
@@ -109,6 +105,34 @@ def test_readings_by_hand(by_hand: SentenceReader) -> None:
     )
 
 
+def test_the_rest_of_a_reply_by_hand(by_hand: SentenceReader) -> None:
+    """Replies of the bank fit "dog!" with e^s of 1 and 3; where there is no rest, it counts 0."""
+    pairs = [("My dog.", "dog!")] * 3
+    found = by_hand.read(pairs, ["Your dog.", "Eat.", " "])
+    expected = [math.log(3 / (7 / 3)), math.log(1 / (5 / 3)), 0.0]
+    assert [one.reply for one in found] == pytest.approx(expected, abs=1e-6)
+    gaps = [gap for one in found for gap in (one.contrast_gap, one.reply_gap)]
+    assert gaps == [0.0] * 6  # nobody else was asked
+
+
+def test_a_second_opinion_is_averaged(by_hand: SentenceReader, encoder: str) -> None:
+    """It sees no difference between the topics, so its contrasts are 0."""
+    by_hand.second = SecondOpinion(encoder)
+    by_hand.second.encode = Constant()
+    by_hand.second.worth = torch.nn.Linear(2, 1, bias=False)
+    by_hand.second.worth.weight.data = torch.tensor([[0.25, 7.0]])
+    by_hand.set_banks(["A dog.", "An exam.", "A test."], ["See a vet.", "dog food!"])
+    (found,) = by_hand.read([("My dog.", "dog!")], ["Your dog."])
+    own, reply = math.log(3 / (8 / 4)), math.log(3 / (7 / 3))
+    assert found.contrast == pytest.approx(own / 2, abs=1e-6)
+    assert found.reply == pytest.approx(reply / 2, abs=1e-6)
+    assert found.contrast_gap == pytest.approx(own / 2, abs=1e-6)
+    assert found.reply_gap == pytest.approx(reply / 2, abs=1e-6)
+    assert found.worth == pytest.approx(1.0 + 0.25)
+    (alone,) = by_hand.read([("My dog.", "dog!")], ["Your dog."], alone=True)
+    assert (alone.contrast, alone.worth) == pytest.approx((own, 1.0), abs=1e-6)
+
+
 def test_fits_of_every_post_with_every_sentence(by_hand: SentenceReader) -> None:
     posts_ND, sentences_ND = torch.tensor([[1.0, 0.0], [0.6, 0.8]]), torch.tensor([[0.0, 5.0]])
     fits_NN = by_hand.fits(posts_ND, sentences_ND) / math.log(3)
@@ -116,10 +140,10 @@ def test_fits_of_every_post_with_every_sentence(by_hand: SentenceReader) -> None
 
 
 def test_a_saved_reader_gives_the_same_numbers(reader: SentenceReader, tmp_path: Path) -> None:
-    expected = numbers(reader.read(PAIRS))
+    expected = numbers(reader.read(PAIRS, REST))
     reader.save(tmp_path / "model", grounding={"a": 1})
     again = SentenceReader.load(tmp_path / "model")
-    assert numbers(again.read(PAIRS)) == pytest.approx(expected, abs=1e-4)
+    assert numbers(again.read(PAIRS, REST)) == pytest.approx(expected, abs=1e-4)
     assert len(set(expected)) > len(expected) // 2  # the texts are told apart
     assert torch.equal(again.bank_KD, reader.bank_KD)
     assert not any(parameter.requires_grad for parameter in again.parameters())
@@ -128,15 +152,29 @@ def test_a_saved_reader_gives_the_same_numbers(reader: SentenceReader, tmp_path:
         "encoder": reader.encode.name,
         "rank": 2,
         "max_tokens": 48,
+        "second": {"encoder": reader.encode.name, "max_tokens": 32},
         "grounding": {"a": 1},
     }
     # The pretrained weights are not in the file: only what was trained, and the bank.
     names = set(load_file(tmp_path / "model" / WEIGHTS))
     heads = {"map.weight", "worth.weight", "worth.bias", "need.weight", "need.bias", "log_scale"}
-    heads |= {"form.1.weight", "form.1.bias", "bank_KD"}
+    heads |= {"form.1.weight", "form.1.bias", "bank_KD", "replies_KD"}
+    heads |= {"second.posts_KD", "second.replies_KD", "second.scale", "second.worth.weight"}
     assert heads < names
     assert all("lora" in name for name in names - heads)
     assert Models(reader=tmp_path / "model", identifier=FakeIdentifier()).reader.read([]) == []
+
+
+def test_the_second_opinion_is_loaded_when_it_is_asked(
+    reader: SentenceReader, tmp_path: Path
+) -> None:
+    reader.save(tmp_path)
+    again = SentenceReader.load(tmp_path)
+    again.read(PAIRS, alone=True)
+    assert again.second is None
+    again.read(PAIRS)
+    assert isinstance(again.second, SecondOpinion)
+    assert not any(parameter.requires_grad for parameter in again.second.parameters())
 
 
 def test_a_reading_does_not_depend_on_the_company(reader: SentenceReader) -> None:
@@ -149,7 +187,7 @@ def test_a_reading_does_not_depend_on_the_past(reader: SentenceReader) -> None:
     """Bit by bit: a resumed run starts with an empty memory."""
     together = reader.read(PAIRS)
     for cache in (reader._posts, reader._sentences):
-        cache._known.clear()
+        cache.known._known.clear()
     reader.read([("A much longer post that came first.", "Poor dog."), PAIRS[2]])
     assert reader.read(PAIRS) == together
 
@@ -166,7 +204,8 @@ def test_equal_texts_are_encoded_once(
 
     monkeypatch.setattr(TunedEncoder, "forward", counting)
     assert reader.read(PAIRS) == reader.read(PAIRS)
-    assert sorted(encoded) == sorted([*POSTS[:2], "Poor dog.", "What exam?"])
+    # By two encoders; the rest of a reply is blank here.
+    assert sorted(encoded) == sorted(2 * [*POSTS[:2], "Poor dog.", "What exam?", ""])
 
 
 def test_any_text_can_be_read(reader: SentenceReader) -> None:

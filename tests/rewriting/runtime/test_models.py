@@ -97,8 +97,8 @@ def test_the_catalogue_names_each_model_by_its_key() -> None:
 
 
 def test_only_the_models_of_the_default_settings_are_fetched_unasked() -> None:
-    assert models.default_names() == ["smollm2-135m", "minilm-l6", "flan-t5-small"]
-    assert sum(models.SHORT_NAMES[name].size for name in models.default_names()) < 250e6
+    assert models.default_names() == ["smollm2-135m", "minilm-l6", "flan-t5-small", "mpnet-base"]
+    assert sum(models.SHORT_NAMES[name].size for name in models.default_names()) < 655e6
 
 
 @pytest.mark.parametrize(
