@@ -20,6 +20,9 @@ NEUTRAL = ("everyday", "calm", "technical_support", "enquiries", "counter", "clu
 """Bundled exchanges that call for no empathy; no part of `sample`, but named alike."""
 AUDITED = (*(f"counterfactuals_{split}" for split in SAMPLE_SPLITS), "burdens")
 """Bundled posts for the audit of rewards, with sentences that fit them and others that do not."""
+REWRITTEN = tuple(f"rewrites_{split}" for split in SAMPLE_SPLITS)
+"""Bundled weak replies with the edits that a kind person would make; no part of `sample`."""
+BESIDE = (*NEUTRAL, *AUDITED, *REWRITTEN)
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(?::[\w.-]+)?")
 
 
@@ -57,10 +60,10 @@ def _exchanges(source: str, on_bad_row: OnBadRow) -> Iterator[Exchange]:
 def sample_files(source: str) -> list[Path]:
     """The files of `sample` (all splits), `sample:SPLIT` or `sample:everyday` and the like."""
     split = source.partition(":")[2]
-    if split in NEUTRAL or split in AUDITED:
+    if split in BESIDE:
         return [SAMPLE / f"{split}.jsonl"]
     if split and split not in SAMPLE_SPLITS:
-        splits, beside = ", ".join(SAMPLE_SPLITS), ", ".join(NEUTRAL + AUDITED)
+        splits, beside = ", ".join(SAMPLE_SPLITS), ", ".join(BESIDE)
         raise UserError(f"{source}: the sample has the splits {splits}, and beside them {beside}.")
     return [SAMPLE / f"{name}.jsonl" for name in SAMPLE_SPLITS if split in ("", name)]
 
