@@ -153,9 +153,11 @@ print("both work")
 
 def test_ctrl_c_stops_the_caller_and_what_it_waited_for() -> None:
     code = """
-import asyncio, time
+import asyncio, signal, time
 from rewards.reward_sum import RewardSum, Term
 
+# Started in the background, a shell has its children ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 cancelled = []
 
 async def endless(**_):
