@@ -32,6 +32,9 @@ class Contrast:
     rather than a stock sentence, nonsense or an insult; 0 for a sure answer, −6 at the least.
     pessimism: how many standard deviations of the two critics' opinions are taken off: what only
     one of them believes is then not paid.
+    zero: what counts as 0, which is what keeping a reply earns. It lies where a person's sentence
+    for somebody else is in the mean: below it are stock sentences and nonsense, which are worse
+    than saying nothing, above it what is meant for this person.
     What a sentence copies from the post or from the reply is taken off, in proportion.
 
     In: completions, seeker_post, response_post, optionally sentence. Out: the mean over the new
@@ -45,14 +48,16 @@ class Contrast:
         reply: float = 0.5,
         worth: float = 0.7,
         pessimism: float = 0.0,
+        zero: float = -2.0,
         name: str = "contrast",
     ) -> None:
-        for option, value in (("reply", reply), ("worth", worth), ("pessimism", pessimism)):
+        options = {"reply": reply, "worth": worth, "pessimism": pessimism, "zero": zero}
+        for option, value in options.items():
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise UserError(f"{option} is a number, not {value!r}.")
         self.__name__ = name
         self.reader = reader
-        self.reply, self.worth, self.pessimism = reply, worth, pessimism
+        self.reply, self.worth, self.pessimism, self.zero = reply, worth, pessimism, zero
 
     def __call__(
         self,
@@ -76,7 +81,7 @@ class Contrast:
         post, text = pair
         fit = reading.contrast + self.reply * reading.reply
         doubt = abs(reading.contrast_gap + self.reply * reading.reply_gap)
-        value = fit - self.pessimism * doubt + self.worth * log_worth(reading)
+        value = fit - self.pessimism * doubt + self.worth * log_worth(reading) - self.zero
         return value - max(echoed(post, text), echoed(reply, text)) * max(value, 0.0)
 
 

@@ -69,6 +69,7 @@ def doubt(worth: float) -> float:
     ],
 )
 def test_the_mean_over_the_new_sentences(options: dict[str, float], expected: list[float]) -> None:
+    options = {"zero": 0} | options
     assert Contrast(FakeReader(), **options)(**COLUMNS) == pytest.approx(expected)  # type: ignore[arg-type]
 
 
@@ -79,10 +80,16 @@ def test_a_sure_answer_loses_nothing_and_a_sure_decoy_six_nats(
     worth: float, counted: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(VALUES, "Poor Rex.", (0.5, worth))
-    (value,) = Contrast(FakeReader(), worth=2.0)(  # type: ignore[arg-type]
+    (value,) = Contrast(FakeReader(), worth=2.0, zero=0.0)(  # type: ignore[arg-type]
         completions=["Poor Rex."], seeker_post=["Rex died."], response_post=[""]
     )
     assert value == pytest.approx(0.5 + 2 * counted)
+
+
+def test_what_is_better_than_a_sentence_for_somebody_else_is_better_than_nothing() -> None:
+    """Two nats above the plain numbers, in rows with a new sentence; keeping the reply earns 0."""
+    values = Contrast(FakeReader(), worth=0, reply=0)(**COLUMNS)  # type: ignore[arg-type]
+    assert values == pytest.approx([3.5, 0.0, 2.0, -2.0])
 
 
 def test_only_new_sentences_are_read_each_under_its_own_post() -> None:
@@ -108,7 +115,7 @@ def test_the_rest_of_the_reply_is_what_is_kept_of_it() -> None:
 
 
 def test_the_column_says_what_is_new() -> None:
-    (value,) = Contrast(FakeReader(), worth=0.0, reply=0.0)(  # type: ignore[arg-type]
+    (value,) = Contrast(FakeReader(), worth=0.0, reply=0.0, zero=0.0)(  # type: ignore[arg-type]
         completions=["Rex is gone. Poor Rex."],
         seeker_post=["Rex died."],
         response_post=["Hi."],
@@ -119,7 +126,7 @@ def test_the_column_says_what_is_new() -> None:
 
 def test_messages_are_read_as_texts() -> None:
     messages = [[{"role": "assistant", "content": "Hi. Rex is gone."}]]
-    (value,) = Contrast(FakeReader(), worth=0.0, reply=0.0)(  # type: ignore[arg-type]
+    (value,) = Contrast(FakeReader(), worth=0.0, reply=0.0, zero=0.0)(  # type: ignore[arg-type]
         completions=messages, seeker_post=["Rex died."], response_post=["Hi."]
     )
     assert value == 2.0
@@ -197,7 +204,7 @@ def test_the_terms_by_name() -> None:
     backbone = FakeBackbone()
     models = Models(reader=FakeReader(), language_model=backbone)
     rewards = build_rewards(
-        {"contrast": {"worth": 0, "reply": 0}, "language_model_contrast": 0}, models
+        {"contrast": {"worth": 0, "reply": 0, "zero": 0}, "language_model_contrast": 0}, models
     )
     scores = rewards.score(**COLUMNS)
     assert scores.terms["contrast"] == [1.5, 0.0, 0.0, -4.0]
@@ -219,14 +226,14 @@ def test_an_echo_of_the_post_or_of_the_reply_earns_nothing() -> None:
         def read(self, pairs: Sequence[tuple[str, str]], replies: Sequence[str]) -> list[Reading]:
             return [Reading(4.5, 60.0, 1.0, (0.0,) * 3, (0.0,) * 3, 3.0) for _ in pairs]
 
-    values = Contrast(Fitting())(  # type: ignore[arg-type]
+    values = Contrast(Fitting(), zero=0)(  # type: ignore[arg-type]
         completions=["Ok. You failed the test.", "Ok. That must sting.", "Call him now. Call him."],
         seeker_post=["I failed the test."] * 3,
         response_post=["Ok.", "Ok.", "Call him now."],
     )
     # Too short to hold three words in a row, the last one is not known for an echo.
     assert values == [0.0, 6.0, 6.0]
-    (value,) = Contrast(Fitting())(  # type: ignore[arg-type]
+    (value,) = Contrast(Fitting(), zero=0)(  # type: ignore[arg-type]
         completions=["Please call him now. Do call him now."],
         seeker_post=["I failed the test."],
         response_post=["Please call him now."],
@@ -234,7 +241,7 @@ def test_an_echo_of_the_post_or_of_the_reply_earns_nothing() -> None:
     assert value == pytest.approx(3.0)  # one of its two triples is copied
 
 
-@pytest.mark.parametrize("option", ["worth", "reply", "pessimism"])
+@pytest.mark.parametrize("option", ["worth", "reply", "pessimism", "zero"])
 def test_options_are_numbers(option: str) -> None:
     with pytest.raises(UserError, match=f"{option} is a number"):
         Contrast(FakeReader(), **{option: "1"})  # type: ignore[arg-type]
