@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from rewards.reading.form import fit_form, fit_need
+from rewards.reading.form import fit_form, fit_need, fit_worth
 
 WORDS = ("sorry", "see", "why", "very", "calm")
 
@@ -83,3 +83,57 @@ def test_a_rare_side_is_not_outvoted(reader: Toy) -> None:
     fit_need(reader, ["why"] * 30, ["why"] * 3)  # type: ignore[arg-type]
     with torch.no_grad():
         assert float(reader.need(reader.encode(["why"]))) == pytest.approx(0.0, abs=1e-3)
+
+
+class WordEncoder(nn.Module):
+    """Unit vectors of which of some words a text has."""
+
+    def __init__(self, *words: str) -> None:
+        super().__init__()
+        self.words, self.width = words, len(words)
+
+    def forward(self, texts: list[str]) -> Tensor:
+        rows = torch.tensor([[float(word in text) for word in self.words] for text in texts])
+        return nn.functional.normalize(rows, dim=-1)
+
+
+class Worthy(nn.Module):
+    """A reader that knows three words, with a second opinion that knows two others, or none."""
+
+    def __init__(self, second: bool) -> None:
+        super().__init__()
+        self.encode = WordEncoder("dog", "sorry", "spoon")
+        self.worth = nn.Linear(3, 1)
+        self.second: nn.Module | None = nn.Module() if second else None
+        if self.second is not None:
+            self.second.encode = WordEncoder("grief", "captain")
+            self.second.worth = nn.Linear(2, 1, bias=False)
+
+    def log_odds(self, text: str) -> float:
+        with torch.no_grad():
+            found = self.worth(self.encode([text]))
+            if self.second is not None:
+                found = found + self.second.worth(self.second.encode([text]))
+        return float(found[0, 0])
+
+
+ANSWERS = ["dog grief", "dog"] * 40
+DECOYS = [(0.5, ["sorry"] * 7), (0.5, ["spoon captain"] * 20)]
+
+
+@pytest.mark.parametrize("second", [False, True])
+def test_answers_are_told_from_decoys(second: bool) -> None:
+    reader = Worthy(second).train()
+    fit_worth(reader, ANSWERS, DECOYS)  # type: ignore[arg-type]
+    assert not reader.training
+    assert reader.log_odds("dog") > 0 > reader.log_odds("sorry")
+    assert reader.log_odds("spoon captain") < 0
+    if second:  # what the reader itself has no word for
+        assert reader.log_odds("grief") > reader.log_odds("captain")
+
+
+def test_a_group_of_decoys_weighs_by_its_share_and_not_by_its_size() -> None:
+    """One text for everybody: its log-odds are those of the weights, whatever the vectors say."""
+    reader = Worthy(second=True)
+    fit_worth(reader, ["dog"] * 10, [(0.25, ["dog"] * 3), (0.25, ["dog"] * 90)])  # type: ignore[arg-type]
+    assert reader.log_odds("dog") == pytest.approx(math.log(2), abs=0.02)
