@@ -11,6 +11,7 @@ the rules that turn this into levels are fitted on the dev part.
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -262,34 +263,31 @@ def calm_exchanges(config: Config) -> list[Exchange]:
 
 def calm_posts(config: Config) -> list[str]:
     """Posts that call for no empathy: the calm sources, and pleasant dialogues."""
-    from recipes.sources import drawn, load_splits
     from rewards.identifiers.context_training import PLEASANT
 
-    found = [e.seeker_post for e in calm_exchanges(config)]
-    if config.dialogues:
-        rows = [
-            e.seeker_post
-            for e in load_splits(config.dialogues)["train"]
-            if e.extra.get("emotion") in PLEASANT and not e.history
-        ]
-        found += drawn(list(dict.fromkeys(rows)), 1500, config.seed)
-    return found
+    return [e.seeker_post for e in calm_exchanges(config)] + first_turns(config, PLEASANT, 1500)
 
 
 def painful_posts(config: Config) -> list[str]:
     """Posts of the counterfactuals, and of painful dialogues."""
-    from recipes.sources import drawn, load_splits
     from rewards.identifiers.context_training import PAINFUL
 
-    found = [e.seeker_post for e in counterfactuals(config, "train")]
-    if config.dialogues:
-        rows = [
-            e.seeker_post
-            for e in load_splits(config.dialogues)["train"]
-            if e.extra.get("emotion") in PAINFUL and not e.history
-        ]
-        found += drawn(list(dict.fromkeys(rows)), 800, config.seed)
-    return found
+    ours = [e.seeker_post for e in counterfactuals(config, "train")]
+    return ours + first_turns(config, PAINFUL, 800)
+
+
+def first_turns(config: Config, emotions: Collection[str], most: int) -> list[str]:
+    """At most so many first turns of the dialogues that tell of one of these emotions."""
+    from recipes.sources import drawn, load_splits
+
+    if not config.dialogues:
+        return []
+    rows = [
+        e.seeker_post
+        for e in load_splits(config.dialogues)["train"]
+        if e.extra.get("emotion") in emotions and not e.history
+    ]
+    return drawn(list(dict.fromkeys(rows)), most, config.seed)
 
 
 def dialogue_answers(config: Config, split: str) -> list[Any]:
