@@ -20,15 +20,15 @@ from torch.nn.functional import cross_entropy
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from policies.generator import Generator
-from policies.ppo_rollouts import Rollout, outcomes_of, reference_log_probs, targets_of
-from policies.ppo_update import improve
+from policies.generating.generator import Generator
+from policies.training.ppo.rollouts import Rollout, outcomes_of, reference_log_probs, targets_of
+from policies.training.ppo.update import improve
 from rewards.kl import AdaptiveController, KLPenalty
 from rewriting.runtime.supervised import Trainable
 
 
 def ours(settings: dict[str, Any]) -> Callable[[TwoClocks], Any]:
-    """The step of policies/ppo.py with its defaults, and TRL's KL controller."""
+    """The step of policies/training/ppo/loop.py with its defaults, and TRL's KL controller."""
     from accelerate import Accelerator
 
     from rewriting.exchange import Exchange

@@ -2,9 +2,9 @@
 
     python benchmarks/partner_step.py [--exchanges 4] [--samples 4] [--steps 3] [--json OUT.json]
 
-Time. Ours is the step of policies/reinforce.py with the defaults of recipes/partner.py, on a new
-policy. Then the very samples that it drew go the way of the code released with the paper (arXiv
-2101.07714), on the same model:
+Time. Ours is the step of policies/training/reinforce/loop.py with the defaults of
+recipes/partner.py, on a new policy. Then the very samples that it drew go the way of the code
+released with the paper (arXiv 2101.07714), on the same model:
 - sampling and scoring one sample at a time; the update in padded batches, as there, and so the
   reference, which the released code lacks;
 - generation without a key-value cache: every new token reads the whole text again;
@@ -39,11 +39,11 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from released_partner import Released, any_advantages
 from stopwatch import Stopwatch
 
-from policies.advantages import leave_one_out
-from policies.policy_update import improve, kl_figures
-from policies.reinforce import paid
-from policies.reinforce_log import outcomes_of
-from policies.rollouts import Episode, column_names, reward_columns, sample_episodes
+from policies.training.advantages import leave_one_out
+from policies.training.policy_update import improve, kl_figures
+from policies.training.reinforce.log import outcomes_of
+from policies.training.reinforce.loop import paid
+from policies.training.rollouts import Episode, column_names, reward_columns, sample_episodes
 from recipes.partner import Config, start_agent
 from recipes.shared import kl_penalty
 from recipes.sources import drawn

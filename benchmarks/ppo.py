@@ -41,7 +41,7 @@ Figures = dict[str, dict[str, Any]]
 
 def prompts(options: argparse.Namespace) -> dict[str, Any]:
     """What all sides are told. To be called in a process of its own: it loads libraries."""
-    from policies.generator import Generator
+    from policies.generating.generator import Generator
     from rewriting.data import load_exchanges
     from rewriting.runtime.models import cache_folder, resolve
 

@@ -16,11 +16,11 @@ import yaml
 from stopwatch import Stopwatch
 from torch import Tensor, nn
 
-from policies.edit_policy import EditAgent
-from policies.edit_prompt import instruction
-from policies.edit_roles import attention_layers
-from policies.rollouts import Episode, Turn, column_names, reward_columns
+from policies.editing.agent import EditAgent
+from policies.editing.prompt import instruction
+from policies.training.rollouts import Episode, Turn, column_names, reward_columns
 from recipes.partner import Config
+from rewriting.runtime.backbone import attention_layers
 from rewriting.runtime.models import load_causal
 
 Columns = Mapping[str, Any]

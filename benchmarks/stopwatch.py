@@ -19,7 +19,7 @@ def seconds() -> float:
 
 
 class Stopwatch:
-    """A `Clock` of policies/reinforce_log.py in these seconds."""
+    """A `Clock` of policies/training/reinforce/log.py in these seconds."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}

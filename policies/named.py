@@ -12,19 +12,19 @@ from rewriting.loop import Policy
 
 
 def _generic() -> Policy:
-    from policies.generic import GenericPolicy
+    from policies.baselines.generic import GenericPolicy
 
     return GenericPolicy()
 
 
 def _prompted() -> Policy:
-    from policies.prompted import PromptedPolicy
+    from policies.baselines.prompted import PromptedPolicy
 
     return PromptedPolicy()
 
 
 def _generated() -> Policy:
-    from policies.generated import GeneratedPolicy
+    from policies.baselines.generated import GeneratedPolicy
 
     return GeneratedPolicy()
 
@@ -49,14 +49,14 @@ def _folder(folder: Path, name: str = "") -> Policy:
     """The policy in a folder, of whatever kind its policy.json says; an edit policy unless told."""
     kind = policy_kind(folder)
     if kind == "generator":
-        from policies.generator import Generator
+        from policies.generating.generator import Generator
 
         return Generator.load(folder, name=name)
     if kind == "rewriter":
-        from policies.prompted import PromptedPolicy
+        from policies.baselines.prompted import PromptedPolicy
 
         return PromptedPolicy.load(folder, name=name)
-    from policies.edit_policy import EditAgent
+    from policies.editing.agent import EditAgent
 
     return EditAgent.load(folder, name=name)
 

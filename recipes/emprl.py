@@ -23,13 +23,13 @@ from recipes.shared import check_least, settings_of, start_accelerator
 from rewriting.errors import UserError
 
 if TYPE_CHECKING:
-    from policies.generator import Generator
+    from policies.generating.generator import Generator
 
 logger = logging.getLogger(__name__)
 STAGES = ("both", "sft", "ppo")
 SAMPLED_AT_ONCE = 96  # responses; the output layer is read once for all of them
 COUNTS = "sft_steps sft_batch_size sft_micro_batch_size balance"
-"""Fields that are 1 or more; those of the second stage are checked by policies/ppo.py."""
+"""Fields that are 1 or more; policies/training/ppo/loop.py checks those of the second stage."""
 AMOUNTS = (
     "max_rows sft_learning_rate sft_average sft_dev_rows learning_rate value_rate_factor clip "
     "value_clip value_weight gamma lam kl_weight kl_target target_kl end_penalty dev_rows"
@@ -193,7 +193,7 @@ def run(config: Config) -> dict[str, Any]:
 
 def check(config: Config) -> None:
     """Say what cannot work before anything is loaded."""
-    from policies.generator_settings import GeneratorSettings
+    from policies.generating.settings import GeneratorSettings
     from recipes.targets import read
 
     if config.stage not in STAGES:
@@ -222,7 +222,7 @@ def plain(config: Config) -> dict[str, Any]:
 
 def start_generator(config: Config) -> Generator:
     """A new generator for the first stage; for the second alone, the one of `from_policy`."""
-    from policies.generator import Generator
+    from policies.generating.generator import Generator
     from policies.named import policy_folder, policy_kind
 
     lengths: dict[str, Any] = {

@@ -10,15 +10,15 @@ from recipes.shared import kl_penalty
 from rewriting.exchange import Exchange
 
 if TYPE_CHECKING:
-    from policies.generator import Generator
+    from policies.generating.generator import Generator
     from recipes.emprl import Config
     from rewards.reward_sum import RewardSum
     from rewriting.data import Split
 
 
 def check_sizes(config: Config, accelerator: Any) -> None:
-    """What `policies.ppo.train` would refuse, said at once."""
-    from policies.ppo import check
+    """What `policies.training.ppo.loop.train` would refuse, said at once."""
+    from policies.training.ppo.loop import check
 
     check(
         accelerator,
@@ -64,7 +64,7 @@ def reinforce(
     accelerator: Any,
 ) -> dict[str, Any]:
     """PPO against the generator as it is now; the policy goes to OUTPUT/policy."""
-    from policies.ppo import train
+    from policies.training.ppo.loop import train
     from recipes.emprl import plain
     from recipes.emprl_sft import save
     from recipes.expected_targets import with_expected_targets

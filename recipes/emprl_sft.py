@@ -12,8 +12,8 @@ from rewriting.errors import UserError
 from rewriting.exchange import Exchange
 
 if TYPE_CHECKING:
-    from policies.generator import Generator
-    from policies.generator_settings import GeneratorSettings
+    from policies.generating.generator import Generator
+    from policies.generating.settings import GeneratorSettings
     from recipes.emprl import Config
     from rewriting.data import Split
 

@@ -96,8 +96,8 @@ class Config:
 
 def run(config: Config) -> dict[str, Any]:
     """Train with TRL, write the rewriter and its card; the figures."""
-    from policies.prompted import RewriterSettings, write_rewriter
-    from policies.rewrite_prompt import RewritePrompt, end_tokens
+    from policies.chat.rewrite_prompt import RewritePrompt, end_tokens
+    from policies.chat.rewriter import RewriterSettings, write_rewriter
     from recipes.sources import drawn, load_splits
     from rewards.named import Models, build_rewards
     from rewriting.runtime.files import disk_errors, write_json
@@ -230,8 +230,8 @@ def judged(reward: RewardSum, exchanges: Sequence[Exchange]) -> Any:
     It is called with every column of the exchanges, as they are: TRL's tables would want one type
     in a column, and take some names for its own.
     """
-    from policies.rewrite_prompt import clean_reply
-    from policies.rollouts import column_names
+    from policies.chat.rewrite_prompt import clean_reply
+    from policies.training.rollouts import column_names
 
     names = column_names(exchanges)
 

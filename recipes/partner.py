@@ -26,7 +26,7 @@ from rewriting.errors import UserError
 from rewriting.exchange import Exchange
 
 if TYPE_CHECKING:
-    from policies.edit_policy import EditAgent
+    from policies.editing.agent import EditAgent
     from rewriting.data import Split
 
 logger = logging.getLogger(__name__)
@@ -144,7 +144,7 @@ class Config:
 
 def run(config: Config) -> dict[str, Any]:
     """Build or load the policy, warm it up, reinforce it, save it; the figures."""
-    from policies.reinforce import train
+    from policies.training.reinforce.loop import train
     from recipes.partner_start import save, warm_up
     from rewards.named import Models, build_rewards
 
@@ -237,8 +237,8 @@ def start_agent(config: Config) -> EditAgent:
     """The policy to train: from a folder, or a new one on a model by name."""
     import torch
 
-    from policies.edit_policy import EditAgent
-    from policies.edit_settings import EditSettings
+    from policies.editing.agent import EditAgent
+    from policies.editing.settings import EditSettings
     from policies.named import policy_folder
     from rewriting.runtime.backbone import Backbone
 

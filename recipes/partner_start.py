@@ -11,7 +11,7 @@ from recipes.cards import command, write_card
 from rewriting.exchange import Exchange
 
 if TYPE_CHECKING:
-    from policies.edit_policy import EditAgent
+    from policies.editing.agent import EditAgent
     from recipes.partner import Config
     from rewriting.data import Split
 
@@ -20,7 +20,7 @@ def warm_up(
     config: Config, agent: EditAgent, splits: dict[Split, list[Exchange]], accelerator: Any
 ) -> None:
     """Train both heads by supervision, and keep the policy that this gives beside the run's."""
-    from policies.warm_start import build, supervised_loss
+    from policies.editing.warm_start import build, supervised_loss
     from rewriting.runtime.supervised import train
 
     rows = {
@@ -66,7 +66,7 @@ def warm_settings(config: Config) -> dict[str, Any]:
 
 def show_supervision(rows: Sequence[Any]) -> None:
     """Counts per kind of supervision, and a few examples."""
-    from policies.warm_start import examples, summary
+    from policies.editing.warm_start import examples, summary
     from recipes.tables import print_table
 
     counts = [

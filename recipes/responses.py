@@ -23,7 +23,7 @@ from rewriting.response_measures import (
 )
 
 if TYPE_CHECKING:
-    from policies.generator import Generator
+    from policies.generating.generator import Generator
     from rewards.identifiers.assessment import Assessment
     from rewards.named import Models
 
@@ -35,7 +35,7 @@ class Writers:
     """Systems by name. temperature, top_p: of all generators; 0 leaves each policy its own."""
 
     def __init__(self, temperature: float = 0.0, top_p: float = 0.0) -> None:
-        from policies.generator_settings import GeneratorSettings
+        from policies.generating.settings import GeneratorSettings
 
         given = {"temperature": temperature, "top_p": top_p}
         self.decoding: dict[str, Any] = {name: value for name, value in given.items() if value}
@@ -69,8 +69,8 @@ class Writers:
 
     def _generator(self, source: str) -> Generator | None:
         """The generator of that name, with the decoding that was asked for; None: no generator."""
-        from policies.generator import Generator
-        from policies.generator_settings import KIND
+        from policies.generating.generator import Generator
+        from policies.generating.settings import KIND
         from policies.named import TRAINED, policy_kind
 
         if source.startswith(BARE):

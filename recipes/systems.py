@@ -58,7 +58,8 @@ def check_system(source: str) -> None:
 
 def check_folder(folder: Path) -> None:
     """Read the settings of a policy's folder, which know what is wrong with it."""
-    from policies import edit_settings, generator_settings
+    from policies.editing import settings as edit_settings
+    from policies.generating import settings as generator_settings
     from policies.named import policy_kind
 
     kind = policy_kind(folder)

@@ -17,16 +17,32 @@ MAY_IMPORT = {
     "recipes": OURS,
 }
 ENTRY_POINTS = {Path("rewriting/__main__.py")}
+POLICY_ROOMS = {
+    "reading": set(),
+    "editing": {"reading"},
+    "generating": {"reading"},
+    "chat": {"reading"},
+    "baselines": {"reading", "chat"},
+    "training": {
+        "editing.actions",
+        # PPO knows the generator itself: it has no contract of its own as edit policies have.
+        "generating.adapters",
+        "generating.decoding",
+        "generating.generator",
+        "generating.models",
+    },
+}
+"""Room of policies/ → the other rooms, or the single files of them, that it may import."""
 
 
 def imports(path: Path) -> Iterator[str]:
-    """The top-level packages of ours that a file imports, at its head or inside a function."""
+    """The whole names of what a file imports, at its head or inside a function."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[0] for alias in node.names)
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path} imports relatively; say the whole name"
-            yield (node.module or "").split(".")[0]
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
@@ -35,7 +51,22 @@ def test_imports_follow_the_arrows(package: str) -> None:
     assert files
     for path in files:
         if path.relative_to(ROOT) not in ENTRY_POINTS:
-            assert set(imports(path)) & OURS <= MAY_IMPORT[package], path
+            packages = {name.split(".")[0] for name in imports(path)}
+            assert packages & OURS <= MAY_IMPORT[package], path
+
+
+def test_every_room_of_the_policies_is_known() -> None:
+    packages = (ROOT / "policies").glob("*/__init__.py")
+    assert {path.parent.name for path in packages} == set(POLICY_ROOMS)
+
+
+@pytest.mark.parametrize("room", POLICY_ROOMS)
+def test_rooms_of_the_policies_follow_the_arrows(room: str) -> None:
+    allowed = [f"policies.{name}." for name in (room, *POLICY_ROOMS[room])]
+    for path in (ROOT / "policies" / room).rglob("*.py"):
+        for name in imports(path):
+            if name.startswith("policies"):
+                assert f"{name}.".startswith(tuple(allowed)), f"{path} imports {name}"
 
 
 def loaded_after(statement: str) -> set[str]:

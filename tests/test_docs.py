@@ -109,8 +109,8 @@ def test_every_short_name_is_on_the_page_with_its_sizes() -> None:
 
 
 def test_every_figure_of_the_training_log_is_explained() -> None:
-    from policies.collapse import SIGNS
-    from policies.reinforce_log import METRICS
+    from policies.training.collapse import SIGNS
+    from policies.training.reinforce.log import METRICS
 
     page = (DOCS / "partner.md").read_text(encoding="utf-8")
     assert first_column(page, "in `log.jsonl`") == [f"`{name}`" for name in METRICS]

@@ -274,6 +274,15 @@ class Backbone:
         return [known[pair] for pair in pairs]
 
 
+def attention_layers(model: torch.nn.Module) -> tuple[str, ...]:
+    """The names of a model's attention layers, as Llama or as GPT-2 and its relatives say them."""
+    names = {name.split(".")[-1] for name, _ in model.named_modules()}
+    for layers in (ATTENTION, ("c_attn",), ("query_key_value",), ("qkv_proj", "o_proj")):
+        if names.issuperset(layers):
+            return layers
+    raise UserError("the attention layers of this model are not known: name them with targets.")
+
+
 def check_adapter(model: Any, folder: Path) -> None:
     """Raise unless the folder holds a LoRA adapter for just the layers that the model has.
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from policies.baselines.generic import GenericPolicy
 from policies.best_of import BestOf, candidate_seed
-from policies.generic import GenericPolicy
 from rewards.reward_sum import RewardSum, Term
 from rewriting import Edit, Exchange, Rewrite
 

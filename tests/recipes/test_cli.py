@@ -195,7 +195,7 @@ def test_a_killed_rewrite_goes_on_where_it_was(tmp_path: Path) -> None:
 
     killed = (
         "import os, signal\n"
-        "from policies.generic import GenericPolicy\n"
+        "from policies.baselines.generic import GenericPolicy\n"
         "rewrite, calls = GenericPolicy.rewrite, []\n"
         "def dying(self, exchanges, *, seed):\n"
         "    calls.append(1)\n"

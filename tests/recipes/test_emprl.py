@@ -17,8 +17,8 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
-from policies.generator import Generator
-from policies.generator_settings import read_settings
+from policies.generating.generator import Generator
+from policies.generating.settings import read_settings
 from policies.named import load_policy, policy_folder
 from recipes import emprl
 from recipes.emprl import Config, run
@@ -380,7 +380,7 @@ def test_every_figure_of_the_first_stage_is_explained(config: Config) -> None:
 
 
 def test_every_figure_of_the_training_log_is_explained() -> None:
-    from policies.ppo_log import METRICS
+    from policies.training.ppo.log import METRICS
 
     page = (ROOT / "docs" / "emprl.md").read_text(encoding="utf-8")
     table = page.split("| in `log.jsonl` |")[1].split("\n\n")[0].splitlines()[2:]

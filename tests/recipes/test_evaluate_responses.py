@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from policies.generator import Generator
+from policies.generating.generator import Generator
 from recipes import evaluate_responses
 from recipes.entry import run_evaluation
 from rewards.identifiers import named

@@ -1,0 +1,1 @@
+"""Policies that need no training, to compare the trained ones with."""

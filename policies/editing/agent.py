@@ -1,0 +1,316 @@
+"""PARTNER's edit policy (arXiv 2101.07714): a causal language model with a head for positions.
+
+    agent = EditAgent(Backbone.shared("smollm2-135m"), EditSettings(rank=8))
+    actions, log_probs = agent.sample(states, seeds)
+    again = agent.log_probs(states, actions)     # the same numbers, with gradients
+
+Action 1 is a position in the span, from a pointer (position_head.py). Action 2 is the sentence,
+generated with the seeker post, the span and the chosen position before it (prompt.py), up to
+the token that ends it (sentence_writer.py). The log-probability of an action is that of both, under
+the distribution it was drawn from: temperature, top_p and the ban on an empty sentence included.
+
+By default the policy is a LoRA adapter in a role of the backbone. With rank 0 it is the model
+itself, trained whole: it then needs a backbone of its own.
+
+Legend: B actions, U different prompts, P positions.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from policies.editing import roles
+from policies.editing.actions import Action, LogProbs
+from policies.editing.position_head import PositionHead, entropy, sample_positions
+from policies.editing.prompt import Prompt, ending_tokens, instruction, state_prompt
+from policies.editing.sentence_writer import SentenceWriter
+from policies.editing.settings import FILE, EditSettings, read_settings, write_settings
+from policies.reading.cached_reading import Reading
+from rewriting.edits import Edit, num_positions
+from rewriting.errors import UserError
+from rewriting.exchange import Exchange, Rewrite
+from rewriting.loop import EditState, rewrite_by_edits
+from rewriting.runtime.backbone import Backbone
+from rewriting.runtime.files import disk_errors
+from rewriting.runtime.seeds import derive_seed
+
+MIN_PROMPT_TOKENS = 64
+
+
+class EditAgent:
+    """An `Agent` to be trained, an `EditPolicy` for rewriting/loop.py, and a `Policy` by name.
+
+    seed: of the weights that are not the model's. batch_size: rows that are sampled together.
+    """
+
+    def __init__(
+        self,
+        backbone: Backbone,
+        settings: EditSettings | None = None,
+        *,
+        name: str = "partner",
+        seed: int = 0,
+        batch_size: int = 32,
+    ) -> None:
+        self.backbone = backbone
+        self.settings = settings = settings or EditSettings()
+        self.name = name
+        self.batch_size = batch_size
+        model = backbone.model
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(derive_seed(seed, "edit policy"))
+            head = PositionHead(model.config.get_text_config().hidden_size, settings.head_width)
+            role = roles.add_role(backbone, "policy", settings)
+        self._roles: dict[str, tuple[Any, str | None, PositionHead]] = {
+            "policy": (model, role, head.to(model.device))
+        }
+        self.module: nn.Module = nn.ModuleDict({"model": model, "position_head": head}).eval()
+        endings_V = ending_tokens(backbone.tokenizer, model.get_output_embeddings().weight.shape[0])
+        self.writer = SentenceWriter(
+            endings_V.to(model.device),
+            max_new_tokens=settings.max_new_tokens,
+            temperature=settings.temperature,
+            top_p=settings.top_p,
+        )
+        reserved = len(backbone.tokens(instruction(98, 99))) + settings.max_new_tokens
+        self.max_prompt_tokens = min(settings.max_prompt_tokens, backbone.max_length - reserved)
+        if self.max_prompt_tokens < MIN_PROMPT_TOKENS:
+            raise UserError(
+                f"a prompt of {self.max_prompt_tokens} tokens is too short: the model reads "
+                f"{backbone.max_length}; set max_prompt_tokens to {MIN_PROMPT_TOKENS} or more, "
+                "max_new_tokens to less, or take a model that reads more."
+            )
+
+    # ---- what it has been and what it becomes
+
+    def freeze_reference(self) -> None:
+        """From now on the role "reference" is what the policy is at this moment."""
+        model, role, head = self._roles["policy"]
+        head = copy.deepcopy(head).requires_grad_(False)
+        if role is None:
+            reference = copy.deepcopy(model).requires_grad_(False).eval()
+            self._roles["reference"] = (reference, None, head)
+            return
+        name = self._roles["reference"][1] if "reference" in self._roles else None
+        name = name or roles.add_role(self.backbone, "reference", self.settings)
+        assert name is not None  # a LoRA
+        roles.copy_adapter(self.backbone, role, name)
+        roles.freeze(self.backbone, name)
+        self._roles["reference"] = (model, name, head)
+
+    def save(self, folder: str | Path, *, dtype: torch.dtype | None = None) -> None:
+        """Write the policy as a folder that `load` takes. float16 halves it and rounds it.
+
+        policy.json comes last: where it stands, the rest is complete.
+        """
+        folder = Path(folder)
+        model, role, head = self._roles["policy"]
+        with disk_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / FILE).unlink(missing_ok=True)
+            if role is None:
+                state = {k: v.to(dtype or v.dtype) for k, v in model.state_dict().items()}
+                model.save_pretrained(folder / "model", state_dict=state)
+                self.backbone.tokenizer.save_pretrained(folder / "model")
+            else:
+                self.backbone.save(role, folder, dtype=dtype)
+            roles.save_head(head, folder, dtype)
+        write_settings(folder, self.backbone.name, self.settings)
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        backbone: Backbone | None = None,
+        *,
+        trainable: bool = False,
+        name: str = "",
+        **changes: Any,
+    ) -> EditAgent:
+        """The policy of a folder; `changes` are other settings than it was saved with.
+
+        backbone: what to put it on; by default the shared one of its name, or, for a policy that
+        is a whole model, one of its own.
+        """
+        folder = Path(folder)
+        backbone_name, settings = read_settings(folder)
+        if not settings.rank:
+            dtype = torch.float32 if trainable else None
+            backbone = Backbone.load(str(folder / "model"), dtype=dtype)
+            backbone.name = backbone_name
+        settings = replace(settings, **changes)
+        name = name or folder.resolve().name
+        agent = cls(backbone or Backbone.shared(backbone_name), settings, name=name)
+        _, role, head = agent._roles["policy"]
+        if role is not None:
+            roles.load_adapter(agent.backbone, role, folder)
+        roles.load_head(head, folder)
+        if not trainable:
+            head.requires_grad_(False)
+            roles.freeze(agent.backbone, role)
+        return agent
+
+    # ---- log-probabilities
+
+    def log_probs(
+        self,
+        states: Sequence[EditState],
+        actions: Sequence[Action],
+        *,
+        role: str = "policy",
+        dropout: bool = False,
+    ) -> LogProbs:
+        """Teacher forcing. A prompt that several actions share is read once.
+
+        dropout: if the module is in training mode. By default there is none, so that these are the
+        log-probabilities of what was sampled.
+        """
+        prompts = [self.prompt(state) for state in states]
+        writing = [row for row, action in enumerate(actions) if action.tokens]
+        with self._acting(role, dropout) as (reading, head):
+            logits_BP = self._read(reading, head, prompts)
+            chosen_B1 = torch.tensor([[action.position] for action in actions])
+            log_probs_BP = logits_BP.log_softmax(dim=-1)
+            position_B = log_probs_BP.gather(1, chosen_B1.to(log_probs_BP.device))[:, 0]
+            tokens = [position_B.new_zeros(0) for _ in actions]
+            if writing:
+                reading.select(writing)
+                leads = [self._lead(prompts[row], actions[row].position) for row in writing]
+                sentences = [actions[row].tokens for row in writing]
+                found = self.writer.log_probs(reading, leads, sentences)
+                for row, log_probs in zip(writing, found, strict=True):
+                    tokens[row] = log_probs
+        return LogProbs(position_B, tokens, entropy(logits_BP))
+
+    @contextmanager
+    def _acting(self, role: str, dropout: bool = False) -> Iterator[tuple[Reading, PositionHead]]:
+        """A new reading by the model in a role, and its head."""
+        if role not in self._roles:
+            raise ValueError(f"there is no role {role!r}: freeze_reference makes the reference")
+        model, adapter, head = self._roles[role]
+        frozen = role == "reference"
+        was_training = self.module.training
+        self.module.train(was_training and dropout and not frozen)
+        try:
+            with self.backbone.role(adapter), torch.no_grad() if frozen else nullcontext():
+                yield Reading(model, plain_head=self.backbone.plain_head), head
+        finally:
+            self.module.train(was_training)
+
+    def _read(self, reading: Reading, head: PositionHead, prompts: Sequence[Prompt]) -> Tensor:
+        """[B, P], the shaped logits of the positions; equal prompts are read once."""
+        different = list(dict.fromkeys(prompts))
+        number = {prompt: row for row, prompt in enumerate(different)}
+        piece = reading.read([prompt.tokens for prompt in different])
+        logits_UP = self.writer.shaped(head(piece.hidden_BSD, different))
+        rows = [number[prompt] for prompt in prompts]
+        reading.select(rows)
+        return logits_UP[rows]
+
+    # ---- sampling
+
+    @torch.no_grad()
+    def sample(
+        self, states: Sequence[EditState], seeds: Sequence[int]
+    ) -> tuple[list[Action], LogProbs]:
+        """One action per state; rows of similar length are sampled together."""
+        if len(states) != len(seeds):
+            raise ValueError(f"{len(states)} states for {len(seeds)} seeds")
+        prompts = [self.prompt(state) for state in states]
+        order = sorted(range(len(prompts)), key=lambda row: len(prompts[row].tokens))
+        found: dict[int, tuple[Action, Tensor, Tensor, Tensor]] = {}
+        for start in range(0, len(order), self.batch_size):
+            rows = order[start : start + self.batch_size]
+            batch = self._sample([prompts[row] for row in rows], [seeds[row] for row in rows])
+            found |= dict(zip(rows, batch, strict=True))
+        ordered = [found[row] for row in range(len(states))]
+        zero = torch.zeros(0)  # so that no states give empty tensors
+        return [action for action, *_ in ordered], LogProbs(
+            position_B=torch.stack([row[1] for row in ordered]) if ordered else zero,
+            tokens=[row[2] for row in ordered],
+            entropy_B=torch.stack([row[3] for row in ordered]) if ordered else zero,
+        )
+
+    def _sample(
+        self, prompts: Sequence[Prompt], seeds: Sequence[int]
+    ) -> list[tuple[Action, Tensor, Tensor, Tensor]]:
+        """Actions, and their log-probabilities: position, tokens, entropy."""
+        written: dict[int, tuple[list[int], list[Tensor]]] = {}
+        with self._acting("policy") as (reading, head):
+            logits_BP = self._read(reading, head, prompts)
+            counts = [num_positions(len(prompt.ends)) for prompt in prompts]
+            row_seeds = [derive_seed(seed, "position") for seed in seeds]
+            positions = sample_positions(logits_BP, counts, row_seeds)
+            writing = [row for row, count in enumerate(counts) if positions[row] < count - 1]
+            if writing:
+                reading.select(writing)
+                leads = [self._lead(prompts[row], positions[row]) for row in writing]
+                row_seeds = [derive_seed(seeds[row], "sentence") for row in writing]
+                sentences = self.writer.write(reading, leads, row_seeds)
+                written = dict(zip(writing, sentences, strict=True))
+        log_probs_BP, entropy_B = logits_BP.log_softmax(dim=-1), entropy(logits_BP)
+        found = []
+        for row, position in enumerate(positions):
+            tokens, values = written.get(row, ([], []))
+            log_probs = torch.stack(values) if values else entropy_B.new_zeros(0)
+            action = self._action(position, tokens)
+            found.append((action, log_probs_BP[row, position], log_probs, entropy_B[row]))
+        return found
+
+    # ---- states and actions
+
+    def prompt(self, state: EditState) -> Prompt:
+        tokens, start = self.backbone.tokens, self.backbone.start_token
+        return state_prompt(state, tokens, start_token=start, max_tokens=self.max_prompt_tokens)
+
+    def _lead(self, prompt: Prompt, position: int) -> list[int]:
+        return self.backbone.tokens(instruction(position, len(prompt.ends)))
+
+    def action(self, position: int, sentence: str = "") -> Action:
+        """The action that writes this sentence: what supervision trains towards.
+
+        The sentence ends where a sampled one would, at its first ending token, or with the end
+        token where it has none.
+        """
+        tokens = self.backbone.tokens(" " + sentence.strip()) if sentence.strip() else []
+        ends = [bool(self.writer.endings_V[token]) for token in tokens]
+        first = ends.index(False) if False in ends else len(ends)
+        tokens, ends = tokens[first:], ends[first:]
+        if True in ends:
+            tokens = tokens[: ends.index(True) + 1]
+        elif tokens:
+            tokens = [*tokens, self.backbone.tokenizer.eos_token_id]
+        return self._action(position, tokens[: self.settings.max_new_tokens])
+
+    def _action(self, position: int, tokens: Sequence[int]) -> Action:
+        tokenizer = self.backbone.tokenizer
+        known = [token for token in tokens if token < len(tokenizer)]
+        options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
+        # Cut off by the limit it is no sentence and changes nothing: a policy learns to end one.
+        ended = bool(tokens) and bool(self.writer.endings_V[tokens[-1]])
+        text = tokenizer.decode(known, **options) if ended else ""
+        return Action(position, tuple(tokens), " ".join(text.split()))
+
+    # ---- a policy
+
+    def propose(self, states: Sequence[EditState], *, seed: int) -> list[Edit]:
+        actions, _ = self.sample(states, [state_seed(state, seed) for state in states])
+        return [action.edit(len(state.span)) for action, state in zip(actions, states, strict=True)]
+
+    def rewrite(self, exchanges: Sequence[Exchange], *, seed: int) -> list[Rewrite]:
+        length, edits = self.settings.span_length, self.settings.max_edits
+        return rewrite_by_edits(self, exchanges, seed=seed, span_length=length, max_edits=edits)
+
+
+def state_seed(state: EditState, seed: int) -> int:
+    """A seed for one state, the same wherever in a file or batch it stands."""
+    posts = (state.exchange.seeker_post, state.exchange.response_post)
+    return derive_seed(seed, *posts, state.start, state.turn)

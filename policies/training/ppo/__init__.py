@@ -1,0 +1,1 @@
+"""PPO for generators: the loop, its mathematics, and what it logs."""

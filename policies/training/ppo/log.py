@@ -1,0 +1,145 @@
+"""The figures that PPO logs of every step, and the responses that it shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from policies.training.collapse import signs
+from policies.training.ppo.rollouts import Outcome, Rollout
+from policies.training.reinforce.log import deviation, distinct, mean
+from policies.training.reinforce.samples import Rows, shortened
+
+METRICS: Final[Mapping[str, str]] = {
+    "step": "Steps done. Row 0, where there are dev exchanges, is the policy as it began.",
+    "reward": "Mean reward of a response: the weighted sum of the terms, without any penalty.",
+    "reward_std": "Standard deviation of that reward over the responses of the step.",
+    "rewards/*": "Mean of a reward term as it gave it, before scale and weight.",
+    "kl_k1": "KL to the reference per response, log π − log π_ref summed over its tokens.",
+    "kl_k3": "The same by an estimator that is never negative and less noisy.",
+    "kl_penalty": "What was subtracted from the rewards of a response's tokens for it.",
+    "kl/*": "State of the KL controller; `kl/value` is its coefficient β.",
+    "response_tokens": "Mean length of a response in tokens, the ending one included.",
+    "response_words": "The same in words.",
+    "unfinished": "Share of the responses that were cut off before they ended.",
+    "distinct_responses": "1: all responses of the step differ; 0: all are the same.",
+    "entropy": "Mean entropy of the distribution of a token, in nats.",
+    "value": "What the value head expected before a token, on average.",
+    "return": "What was to come from there on, on average: the value head's target.",
+    "explained_variance": "How much of the returns the value head foresaw: 1 all, 0 nothing.",
+    "advantage": "Mean size of the advantages before whitening. 0: nothing to learn here.",
+    "policy_loss": "PPO's clipped policy loss per token, averaged over the updates.",
+    "value_loss": "The value head's loss per token, averaged over the updates.",
+    "update_kl": "KL from the policy that sampled to the updated one, per token, averaged.",
+    "clipped": "Share of tokens that PPO's clipping left without a gradient.",
+    "updates": "Optimizer steps: inner epochs × minibatches, fewer where the KL stopped them.",
+    "grad_norm": "Norm of the gradient before clipping, averaged over the updates.",
+    "rate": "Learning rate.",
+    "seconds_*": "Time for sampling, rewards, reference and update, in the first process.",
+    "dev/*": "The same figures on the dev exchanges, always with the same seeds.",
+}
+"""Figure → what it says. A star stands for names that depend on the run."""
+
+PANELS: Final[Mapping[str, Sequence[str]]] = {
+    "KL to the reference": ("kl_k1", "kl_k3"),
+    "responses, tokens": ("response_tokens",),
+    "unfinished": ("unfinished",),
+    "distinct responses": ("distinct_responses",),
+    "entropy of a token": ("entropy",),
+    "foreseen by the value head": ("explained_variance",),
+    "clipped": ("clipped",),
+}
+"""Of the picture with the curves, after those of the rewards."""
+
+
+WARNINGS: Final[Mapping[str, str]] = {
+    "alike": "nearly all responses are the same. Raise kl_weight, lower learning_rate, or reward "
+    "what is specific (specificity, mutual_information, repetition with across_batch).",
+    "long": "responses have grown to twice their length. Some reward pays for it: raise kl_weight "
+    "or end_penalty, or lower max_new_tokens.",
+    "flat": "all responses get the same reward, so there is nothing to learn from. Check the "
+    "rewards on samples.jsonl.",
+}
+"""Sign of policies/training/collapse.py → what it means here, with the remedy."""
+
+
+def summary(outcomes: Sequence[Outcome]) -> dict[str, float]:
+    """The figures of the responses of all processes. What nothing is known of is left out."""
+    rewards = [outcome.reward for outcome in outcomes]
+    figures = {"reward": mean(rewards), "reward_std": deviation(rewards)}
+    terms = dict.fromkeys(name for outcome in outcomes for name in outcome.terms)
+    figures |= {
+        f"rewards/{name}": mean([outcome.terms.get(name) for outcome in outcomes]) for name in terms
+    }
+    responses = [outcome.response for outcome in outcomes]
+    figures |= {
+        "response_tokens": mean([float(len(outcome.log_probs)) for outcome in outcomes]),
+        "response_words": mean([float(len(response.split())) for response in responses]),
+        "unfinished": mean([float(not outcome.finished) for outcome in outcomes]),
+        "distinct_responses": distinct(responses),
+        "entropy": mean([value for outcome in outcomes for value in outcome.entropies]),
+    }
+    return {name: value for name, value in figures.items() if value is not None}
+
+
+def new_warnings(rows: Sequence[Mapping[str, float]]) -> list[str]:
+    """What is to be said after the last row: new signs of policies/training/collapse.py."""
+    names = {
+        "distinct_responses": "distinct_sentences",
+        "response_tokens": "sentence_tokens",
+        "reward_std": "reward_std",
+    }
+    renamed = [{new: row[old] for old, new in names.items() if old in row} for row in rows]
+    before = signs(renamed[:-1])
+    return [WARNINGS[sign] for sign in signs(renamed) if sign not in before]
+
+
+def sample_rows(step: int, rollout: Rollout, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """Responses as lines of samples.jsonl."""
+    return [
+        {
+            "step": step,
+            "id": exchange.id,
+            "history": list(exchange.history),
+            "seeker_post": exchange.seeker_post,
+            "response_post": exchange.response_post,
+            "rewritten_response": outcome.response,
+            "reward": outcome.reward,
+            "rewards": dict(outcome.terms),
+            "kl": _kl(outcome),
+        }
+        for exchange, outcome in zip(rollout.exchanges, outcomes, strict=True)
+    ]
+
+
+def _kl(outcome: Outcome) -> float | None:
+    if outcome.ref_log_probs is None:
+        return None
+    return math.fsum(outcome.log_probs) - math.fsum(outcome.ref_log_probs)
+
+
+def headline(row: Mapping[str, float]) -> str:
+    """A row of the log in a few words."""
+    keys = ("reward", "kl_k1", "response_tokens", "distinct_responses")
+    known = [f"{key} {row[key]:.3f}" for key in keys if key in row]
+    return f"step {row['step']:.0f}: {', '.join(known)}"
+
+
+def print_responses(title: str, rows: Rows) -> None:
+    """Samples as a table: the seeker, the human's and the generator's response, the rewards."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(title), title_justify="left", show_lines=True)
+    table.add_column("seeker", ratio=3, style="dim")
+    table.add_column("human response", ratio=3, style="dim")
+    table.add_column("generated", ratio=4)
+    table.add_column("rewards", no_wrap=True)
+    for row in rows:
+        values = {"total": row["reward"], **row["rewards"]}
+        lines = [f"{name} {value:.3f}" for name, value in values.items() if value is not None]
+        texts = (row["seeker_post"], row["response_post"], row["rewritten_response"])
+        table.add_row(*(Text(shortened(text)) for text in texts), Text("\n".join(lines)))
+    Console().print(table)

@@ -1,0 +1,1 @@
+"""REINFORCE for edit policies: the loop, and what it logs, draws and shows."""

@@ -1,0 +1,93 @@
+"""Losses and their gradients against numbers worked out by hand."""
+
+import math
+
+import pytest
+import torch
+
+from policies.training.losses import clipped, entropy_bonus, k3, num_clipped, policy_gradient
+
+MASK = torch.tensor([[True, True], [True, False]])
+ADVANTAGE = torch.tensor([2.0, -1.0])
+
+
+def log_probs(rows: list[list[float]]) -> torch.Tensor:
+    return torch.tensor(rows).log().requires_grad_()
+
+
+def test_policy_gradient_by_hand() -> None:
+    log_prob = log_probs([[0.5, 0.25], [0.5, 0.9]])
+    loss = policy_gradient(log_prob, ADVANTAGE, MASK)
+    assert loss.item() == pytest.approx(-2 * math.log(0.125) + math.log(0.5))
+    loss.backward()
+    # Descending makes the good action's tokens likelier, the bad one's less likely.
+    assert log_prob.grad.tolist() == [[-2, -2], [1, 0]]
+
+
+def test_masked_places_may_hold_anything() -> None:
+    log_prob = torch.tensor([[-1.0, -1.0], [-2.0, -math.inf]], requires_grad=True)
+    policy_gradient(log_prob, ADVANTAGE, MASK).backward()
+    assert log_prob.grad.tolist() == [[-2, -2], [1, 0]]
+    log_prob.grad = None
+    old = torch.tensor([[-1.0, -1.0], [-2.0, 0.0]])
+    clipped(log_prob, old, ADVANTAGE, MASK, 0.2).backward()
+    assert log_prob.grad.tolist() == [[-2, -2], [1, 0]]
+
+
+def test_clipped_is_the_policy_gradient_where_nothing_has_moved() -> None:
+    log_prob = log_probs([[0.5, 0.25], [0.5, 1.0]])
+    loss = clipped(log_prob, log_prob.detach(), ADVANTAGE, MASK, 0.2)
+    assert loss.item() == pytest.approx(-(2 + 2 - 1))
+    loss.backward()
+    assert log_prob.grad.tolist() == [[-2, -2], [1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "advantage", "loss", "slope"),
+    [
+        (1.1, 2.0, -2.2, -2.2),  # inside: ρ·A, whose slope by log π is ρ·A
+        (1.5, 2.0, -2.4, 0.0),  # gone far enough up
+        (0.5, 2.0, -1.0, -1.0),  # went the wrong way: not clipped
+        (0.5, -2.0, 1.6, 0.0),  # gone far enough down
+        (1.5, -2.0, 3.0, 3.0),  # went the wrong way
+    ],
+)
+def test_clipped_by_hand(ratio: float, advantage: float, loss: float, slope: float) -> None:
+    old = torch.tensor([[math.log(0.4)]])
+    log_prob = (old + math.log(ratio)).requires_grad_()
+    arguments = (log_prob, old, torch.tensor([advantage]), torch.tensor([[True]]), 0.2)
+    found = clipped(*arguments)
+    found.backward()
+    assert found.item() == pytest.approx(loss)
+    assert log_prob.grad.item() == pytest.approx(slope)
+    assert num_clipped(*arguments) == (slope == 0)
+
+
+def test_padding_is_not_counted_as_clipped() -> None:
+    log_prob = torch.tensor([[0.0, 5.0]])
+    mask = torch.tensor([[True, False]])
+    assert num_clipped(log_prob, torch.zeros(1, 2), torch.tensor([1.0]), mask, 0.2) == 0
+
+
+def test_descending_the_bonus_raises_the_entropy() -> None:
+    entropy = torch.tensor([0.5, 1.0], requires_grad=True)
+    loss = entropy_bonus(entropy, 0.1)
+    loss.backward()
+    assert loss.item() == pytest.approx(-0.15)
+    assert entropy.grad.tolist() == pytest.approx([-0.1, -0.1])
+
+
+def test_k3_is_that_of_the_rewards() -> None:
+    from rewards.kl import per_token
+
+    log_prob, reference = log_probs([[0.5, 0.1], [0.9, 0.3]]), log_probs([[0.25, 0.2], [0.8, 0.1]])
+    expected = per_token(log_prob, reference, MASK, "k3")
+    assert torch.allclose(k3(log_prob, reference, MASK), expected, atol=1e-7)
+    assert expected[0, 0].item() == pytest.approx(math.log(2) - 0.5)
+
+
+def test_shapes_must_fit() -> None:
+    with pytest.raises(ValueError, match="do not fit"):
+        policy_gradient(torch.zeros(2, 3), ADVANTAGE, MASK)
+    with pytest.raises(ValueError, match="do not fit"):
+        clipped(torch.zeros(2, 2), torch.zeros(2, 3), ADVANTAGE, MASK, 0.2)
