@@ -18,7 +18,10 @@ SAMPLE = Path(__file__).parent.parent / "sample"
 SAMPLE_SPLITS = ("train", "dev", "test")
 NEUTRAL = ("everyday", "calm", "technical_support", "enquiries", "counter", "clubs")
 """Bundled exchanges that call for no empathy; no part of `sample`, but named alike."""
-AUDITED = (*(f"counterfactuals_{split}" for split in SAMPLE_SPLITS), "burdens")
+AUDITED = (
+    *(f"{part}_{split}" for part in ("counterfactuals", "sense") for split in SAMPLE_SPLITS),
+    "burdens",
+)
 """Bundled posts for the audit of rewards, with sentences that fit them and others that do not."""
 REWRITTEN = tuple(f"rewrites_{split}" for split in SAMPLE_SPLITS)
 """Bundled weak replies with the edits that a kind person would make; no part of `sample`."""

@@ -34,7 +34,7 @@ KINDNESS: dict[str, list[dict[str, Any]]] = {
         json.loads(line)
         for line in (SAMPLE / f"kindness_{split}.jsonl").read_text(encoding="utf-8").splitlines()
     ]
-    for split in SAMPLE_SPLITS
+    for split in (*SAMPLE_SPLITS, "blind")
 }
 SHEET = " ".join((SAMPLE / "COUNTERFACTUALS.md").read_text(encoding="utf-8").split())
 
@@ -119,10 +119,10 @@ def test_no_post_is_one_of_the_sample() -> None:
     assert not known & {normalised(e.seeker_post) for e in ROWS}
 
 
-@pytest.mark.parametrize("split", SAMPLE_SPLITS)
+@pytest.mark.parametrize("split", KINDNESS)
 def test_kindness_sentences_are_unique_and_have_both_labels(split: str) -> None:
     rows = KINDNESS[split]
-    assert len(rows) == {"train": 4744, "dev": 767, "test": 399}[split]
+    assert len(rows) == {"train": 5986, "dev": 767, "test": 399, "blind": 1037}[split]
     assert twice([row["text"] for row in rows]) == []
     assert all(row["text"].strip() for row in rows)
     hurts = [row["hurts"] for row in rows]
@@ -149,7 +149,7 @@ def test_a_kind_of_kindness_has_one_label() -> None:
     assert sum(values == {True} for values in labels.values()) == 13
     assert all(f"`{kind}`" in SHEET for kind in labels)
     assert set(labels) >= LATER_KINDS
-    for split, least in (("train", 144), ("dev", 15), ("test", 19)):
+    for split, least in (("train", 144), ("dev", 15), ("test", 19), ("blind", 38)):
         found = Counter(row["kind"] for row in KINDNESS[split])
         kinds = set(labels) - (LATER_KINDS if split == "test" else set())
         assert set(found) == kinds
@@ -159,9 +159,10 @@ def test_a_kind_of_kindness_has_one_label() -> None:
 def test_writers_of_kindness_are_parted() -> None:
     writers = {split: {row["id"].split("-")[1] for row in rows} for split, rows in KINDNESS.items()}
     assert {split: len(names) for split, names in writers.items()} == {
-        "train": 12,
+        "train": 15,
         "dev": 2,
         "test": 1,
+        "blind": 2,
     }
     for one, two in combinations(writers.values(), 2):
         assert not one & two
@@ -169,7 +170,7 @@ def test_writers_of_kindness_are_parted() -> None:
 
 def test_kindness_of_dev_and_test_is_not_in_the_counterfactuals_of_training() -> None:
     trained = {normalised(one["text"]) for e in PARTS["train"] for one in e.extra["sentences"]}
-    for split in ("dev", "test"):
+    for split in ("dev", "test", "blind"):
         assert not trained & {normalised(row["text"]) for row in KINDNESS[split]}
 
 
