@@ -23,6 +23,7 @@ TRAINING: dict[str, str] = {
     "micromodels": "recipes.micromodels",
     "reader": "recipes.reader",
     "kindness": "recipes.kindness",
+    "sense": "recipes.sense",
     "reverse_lm": "recipes.reverse_lm",
     "appraisals": "recipes.appraisals",
     "alignment": "recipes.alignment",

@@ -1,8 +1,9 @@
 """Rewriting behind the safety gate: what is held back, what is rejected, what a line says of it.
 
 A post that is a crisis, or possibly one, gets its reply back as it was. A rewrite that says what a
-machine must not say, or has a new sentence that the kindness model finds hurtful, is rejected, and
-the next candidate is taken; where none is left, the reply comes back as it was, with the reason.
+machine must not say, or has a new sentence that the kindness model finds hurtful or the sense model
+finds wrong for its post, is rejected, and the next candidate is taken; where none is left, the
+reply comes back as it was, with the reason.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from rewriting.safety.verdict import gravest
 if TYPE_CHECKING:
     from policies.best_of import BestOf
     from rewards.kindness import KindnessModel
+    from rewards.sense import SenseModel
     from rewriting.loop import Policy
 
 logger = logging.getLogger(__name__)
@@ -37,33 +39,37 @@ class Safety:
 
     def guard(self) -> Guard:
         from rewards.kindness import KindnessModel
+        from rewards.sense import SenseModel
 
         if self.allow_crisis:
             logger.warning("--allow-crisis: posts that may be a crisis are rewritten by a machine.")
         gate = Gate.load(self.classifier, read_help(self.help_text))
-        return Guard(gate, KindnessModel.shared(), self.allow_crisis)
+        return Guard(gate, KindnessModel.shared(), SenseModel.shared(), self.allow_crisis)
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """What stands around a policy: the gate, and who reads new sentences for hurt, if anybody."""
+    """What stands around a policy: the gate, and who reads new sentences for hurt and for sense, if
+    anybody."""
 
     gate: Gate
     kindness: KindnessModel | None = None
+    sense: SenseModel | None = None
     allow_crisis: bool = False
 
     def check(self, rewrite: Rewrite) -> Verdict:
         """Whether a rewrite may be given out. A person's own words are not ours to reject."""
         if not rewrite.changed:
             return Verdict("clear")
-        original = rewrite.exchange.response_post
-        verdict = self.gate.check_output(rewrite.rewritten_response, original)
-        if self.kindness is None:
-            return verdict
         from rewards.new_sentences import new_sentences
 
-        hurtful = self.kindness.hurtful(new_sentences(rewrite.rewritten_response, original))
+        post, original = rewrite.exchange.seeker_post, rewrite.exchange.response_post
+        verdict = self.gate.check_output(rewrite.rewritten_response, original)
+        new = new_sentences(rewrite.rewritten_response, original)
+        hurtful = self.kindness.hurtful(new) if self.kindness is not None else []
+        unfit = self.sense.unfit(post, new) if self.sense is not None else []
         reasons = tuple(f'may hurt: "{sentence}"' for sentence in hurtful)
+        reasons += tuple(f'wrong for this post: "{sentence}"' for sentence in unfit)
         return gravest(verdict, Verdict("crisis" if reasons else "clear", reasons))
 
 

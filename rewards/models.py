@@ -26,6 +26,7 @@ class Models:
         context: Any = None,
         reader: Any = None,
         kindness: Any = None,
+        sense: Any = None,
     ) -> None:
         self._given = {
             "identifier": identifier,
@@ -36,6 +37,7 @@ class Models:
             "context": context,
             "reader": reader,
             "kindness": kindness,
+            "sense": sense,
         }
         self._classifiers: dict[str, tuple[Any, Any]] = {}
 
@@ -77,6 +79,11 @@ class Models:
     def kindness(self) -> Any:
         """The `KindnessModel`, which says whether a sentence hurts."""
         return self._loaded("kindness", _load_kindness)
+
+    @cached_property
+    def sense(self) -> Any:
+        """The `SenseModel`, which says whether a sentence is right for its post."""
+        return self._loaded("sense", _load_sense)
 
     @cached_property
     def in_context(self) -> Any:
@@ -160,3 +167,9 @@ def _load_kindness(*name: str) -> Any:
     from rewards.kindness import KindnessModel
 
     return KindnessModel.load(*name) if name else KindnessModel.shared()
+
+
+def _load_sense(*name: str) -> Any:
+    from rewards.sense import SenseModel
+
+    return SenseModel.load(*name) if name else SenseModel.shared()

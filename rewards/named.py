@@ -101,6 +101,7 @@ BUILT_INS: Final[dict[str, BuiltIn]] = {
     "contrast": BuiltIn("rewards.contrast:Contrast", "reader"),
     "language_model_contrast": BuiltIn("rewards.contrast:LanguageModelContrast", "language_model"),
     "kindness": BuiltIn("rewards.kindness:Kindness", "kindness"),
+    "sense": BuiltIn("rewards.sense:Sense", "sense"),
     "specificity": BuiltIn("rewards.specificity:Specificity", "sentence_encoder"),
     "appraisal_alignment": BuiltIn("rewards.appraisal_alignment:AppraisalAlignment", "alignment"),
     "edit_size": BuiltIn("rewards.edit_size:EditSize"),

@@ -16,19 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Self
 
 import numpy as np
 
-from rewards.identifiers.assessment import Assessment, Judgement
-from rewards.identifiers.grounding import Grounding, levels
+from rewards.identifiers.assessment import Assessment
+from rewards.identifiers.by_sentence import Shown, assessment_of
+from rewards.identifiers.grounding import Grounding
 from rewards.reading.reader import SentenceReader, read_settings
 from rewriting.errors import UserError
-from rewriting.exchange import MECHANISMS
 from rewriting.sentences import split_sentences
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class GroundedIdentifier:
@@ -58,16 +55,14 @@ class GroundedIdentifier:
         rationales: bool = True,
     ) -> list[Assessment]:
         """Assess pairs of posts. A response without a word shows nothing."""
+        bars = self.grounding.some_bars, self.grounding.strong_bars
         return [
-            self._assessment(*row, rationales)
-            for row in self.readings(seeker_posts, response_posts)
+            assessment_of(shown, bars, rationales=rationales)
+            for shown in self.readings(seeker_posts, response_posts)
         ]
 
-    def readings(
-        self, seeker_posts: Sequence[str], response_posts: Sequence[str]
-    ) -> list[tuple[Sequence[str], NDArray[Any], bool]]:
-        """For each pair: the sentences of the response, the probabilities of some and of strong
-        for each of them and each mechanism, [T, M, 2], and whether the post calls for empathy."""
+    def readings(self, seeker_posts: Sequence[str], response_posts: Sequence[str]) -> list[Shown]:
+        """What each sentence of each response shows, and whether its post calls for empathy."""
         rows = [split_sentences(response).texts for response in response_posts]
         pairs = [
             (post, sentence)
@@ -83,24 +78,3 @@ class GroundedIdentifier:
         """Whether each post calls for empathy at all."""
         readings = self.reader.read([(post, "") for post in posts], alone=True)
         return [one.need > self.grounding.need_bar for one in readings]
-
-    def _assessment(
-        self, sentences: Sequence[str], own_TM2: NDArray[Any], needed: bool, rationales: bool
-    ) -> Assessment:
-        judgements = {}
-        for m, mechanism in enumerate(MECHANISMS):
-            if not len(sentences):
-                judgements[mechanism] = Judgement(0, (1.0, 0.0, 0.0))
-                continue
-            some_T, strong_T = own_TM2[:, m, 0], own_TM2[:, m, 1]
-            best = int(np.argmax(some_T * (1 + strong_T)))
-            some, strong = float(some_T[best]), float(strong_T[best])
-            bars = self.grounding.some_bars[m], self.grounding.strong_bars[m]
-            levels_T = levels(some_T, strong_T, *bars) * needed
-            level = int(levels_T.max())
-            texts = (
-                tuple(sentences[t] for t in np.flatnonzero(levels_T > 0).tolist()) if level else ()
-            )
-            probabilities = (1 - some, some * (1 - strong), some * strong)
-            judgements[mechanism] = Judgement(level, probabilities, texts if rationales else ())
-        return Assessment(judgements)

@@ -145,11 +145,3 @@ def _row(reading: Reading, mechanism: int, echo: float) -> tuple[float, ...]:
         echo,
         max(logit for m, logit in enumerate(reading.some) if m != mechanism),
     )
-
-
-def levels(
-    some_T: NDArray[Any], strong_T: NDArray[Any], some_bar: float, strong_bar: float
-) -> NDArray[Any]:
-    """[T]: the called level of each sentence."""
-    called_T: NDArray[Any] = (some_T > some_bar) * (1 + (strong_T > strong_bar).astype(int))
-    return called_T

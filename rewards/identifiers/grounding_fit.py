@@ -7,7 +7,6 @@ sentence of the counterfactuals.
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from rewards.identifiers.grounding import Grounding, Rule, features, levels
+from rewards.identifiers.by_sentence import best_bars
+from rewards.identifiers.grounding import Grounding, Rule, features
 from rewards.reading.blocks import KIND_LEVELS, Levels, labelled_answers, sentences_by_kind
 from rewards.reading.reader import SentenceReader
 from rewriting.errors import UserError
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 NOTHING: Final[Levels] = (0, 0, 0)
 MOVED_WEIGHT: Final = 0.3
 """Of a real sentence under another's post: about what share of an agent's sentences would be so."""
-SOME_BARS: Final = (0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7)
-STRONG_BARS: Final = (0.3, 0.4, 0.5, 0.6, 0.7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,25 +91,9 @@ def fitted_grounding(
 
 def with_bars(identifier: GroundedIdentifier, exchanges: Sequence[Exchange]) -> Grounding:
     """The grounding with the bars that give the best macro-F1 of levels on labelled exchanges."""
-    from sklearn.metrics import f1_score
-
-    rows = identifier.readings(
+    shown = identifier.readings(
         [exchange.seeker_post for exchange in exchanges],
         [exchange.response_post for exchange in exchanges],
     )
-    best = []
-    for m, mechanism in enumerate(MECHANISMS):
-        truth = [exchange.labels[mechanism].level for exchange in exchanges]
-        scores: dict[tuple[float, float], float] = {}
-        for some, strong in itertools.product(SOME_BARS, STRONG_BARS):
-            called = [
-                int(max(levels(own[:, m, 0], own[:, m, 1], some, strong), default=0)) * needed
-                for _, own, needed in rows
-            ]
-            scores[some, strong] = float(f1_score(truth, called, average="macro", zero_division=0))
-        best.append(max(scores, key=lambda bars: scores[bars]))
-    return replace(
-        identifier.grounding,
-        some_bars=tuple(some for some, _ in best),
-        strong_bars=tuple(strong for _, strong in best),
-    )
+    some, strong = best_bars(shown, exchanges)
+    return replace(identifier.grounding, some_bars=some, strong_bars=strong)

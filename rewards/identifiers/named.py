@@ -9,15 +9,16 @@ from rewards.identifiers.assessment import Identifier
 from rewriting.errors import UserError
 
 SHIPPED = Path(__file__).parent.parent / "shipped"
-GROUNDED, EPITOME, IN_CONTEXT = "grounded", "epitome", "in-context"
+GROUNDED, EPITOME, IN_CONTEXT, JOINT = "grounded", "epitome", "in-context", "joint"
 DEFAULT_IDENTIFIER = IN_CONTEXT
 JUDGE, ENSEMBLE = "judge:", "ensemble:"
 NAMES = {
     GROUNDED: SHIPPED / "reader",
     EPITOME: SHIPPED / "identifier",
     IN_CONTEXT: SHIPPED / "context",
+    JOINT: SHIPPED / "sense",
 }
-KINDS = ("identifier.json", "reader.json", "micromodels.json", "context.json")
+KINDS = ("identifier.json", "reader.json", "micromodels.json", "context.json", "sense.json")
 """The settings files of identifiers: which of them a folder holds tells its kind."""
 
 
@@ -33,8 +34,8 @@ def kind_of(name: str) -> str:
             return kind
     raise UserError(
         f"{name!r} is no identifier: neither a known name ({', '.join(NAMES)}), nor a folder that "
-        "train.py reader, identifier, micromodels or context has written, nor a language model as "
-        "judge:MODEL, nor several of these as ensemble:NAME,NAME."
+        "train.py reader, sense, identifier, micromodels or context has written, nor a language "
+        "model as judge:MODEL, nor several of these as ensemble:NAME,NAME."
     )
 
 
@@ -84,6 +85,10 @@ def load_identifier(name: str = DEFAULT_IDENTIFIER) -> Identifier:
         from rewards.identifiers.micromodels import Micromodels
 
         return Micromodels.load(folder)
+    if kind == "sense.json":
+        from rewards.identifiers.joint import JointIdentifier
+
+        return JointIdentifier.load(folder)
     from rewards.identifiers.in_context import ContextualIdentifier
 
     return ContextualIdentifier.load(folder)

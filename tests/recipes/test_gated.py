@@ -114,6 +114,24 @@ def test_a_sentence_that_hurts_is_rejected_and_only_new_ones_are_read() -> None:
     assert kindness.asked == ["Even your mother gave up on you.", "I am so sorry."]
 
 
+class Doubtful:
+    """A sense model that finds what names a wife wrong where the post has none."""
+
+    def unfit(self, post: str, sentences: Sequence[str]) -> list[str]:
+        return [text for text in sentences if "wife" in text and "wife" not in post]
+
+
+def test_a_sentence_that_is_wrong_for_its_post_is_rejected() -> None:
+    policy = Says(at1="How did your wife take it?")
+    guard = Guard(Gate(), sense=Doubtful())  # type: ignore[arg-type]
+    (row,) = rewrite_safely(policy, [CLEAR], guard, seed=0)
+    assert row.result().rewritten_response == "I am so sorry. Try again."
+    assert row.row("")["rejected"] == ['wrong for this post: "How did your wife take it?"']
+    married = Exchange("My wife failed the exam.", "Try again.", id="5")
+    (row,) = rewrite_safely(Says(at1="How did your wife take it?"), [married], guard, seed=0)
+    assert "rejected" not in row.row("")
+
+
 def run(*arguments: str) -> int:
     with pytest.raises(SystemExit) as stop:
         main(["rewrite", *arguments])

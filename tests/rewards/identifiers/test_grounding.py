@@ -14,7 +14,6 @@ from rewards.identifiers.grounding import (
     Rule,
     echoed,
     features,
-    levels,
 )
 from rewards.identifiers.grounding_fit import (
     MOVED_WEIGHT,
@@ -49,13 +48,6 @@ def sigmoid(logit: float) -> float:
 )
 def test_the_share_that_is_echoed(sentence: str, share: float) -> None:
     assert echoed("Today I'm sad: I lost my dog.", sentence) == pytest.approx(share)
-
-
-def test_levels_of_sentences() -> None:
-    some_T, strong_T = np.array([0.4, 0.6, 0.6, 0.5]), np.array([0.9, 0.2, 0.9, 0.9])
-    assert levels(some_T, strong_T, 0.5, 0.5).tolist() == [0, 1, 2, 0]  # at the bar is not above it
-    assert levels(some_T, strong_T, 0.3, 0.95).tolist() == [1, 1, 1, 1]
-    assert levels(np.array([]), np.array([]), 0.5, 0.5).tolist() == []
 
 
 def test_a_rule_by_hand() -> None:

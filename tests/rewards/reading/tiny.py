@@ -38,3 +38,22 @@ def in_half_precision(module: Module) -> Module:
         if parameter.requires_grad:
             parameter.copy_((parameter + torch.randn_like(parameter) / 4).half())
     return module
+
+
+def write_tiny_mpnet(folder: Path) -> Path:
+    """An MPNet of two layers with the same tokenizer."""
+    from transformers import MPNetConfig, MPNetModel
+
+    torch.manual_seed(0)
+    config = MPNetConfig(
+        vocab_size=len(CHARACTERS) + 2,
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        max_position_embeddings=160,
+        initializer_range=0.2,
+    )
+    MPNetModel(config).save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    return folder

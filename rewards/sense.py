@@ -1,0 +1,221 @@
+"""`sense`: whether a new sentence makes sense under this post, is true to it, and hurts nobody.
+
+    model = SenseModel.load()
+    (found,) = model.read([("My grandfather died on Sunday.", "What did you do after you died?")])
+    found.welcome        # near 0
+
+`contrast` says that a sentence is about this post; this says whether it is right about it. The
+model reads post and sentence together, and has learnt from sentences of our own agents
+(rewriting/sample/MACHINE_SENTENCES.md) and of writers who went wrong on purpose
+(rewriting/sample/SENSE.md).
+
+Legend: N sentences, O outputs, M mechanisms.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits, normalize
+
+from rewards.contrast import new_of_rows
+from rewards.reading.encoder import load_trained, ready, trained_tensors
+from rewards.reading.labelled import Label, Page
+from rewards.reading.pair_encoder import PairEncoder, Row
+from rewriting.errors import UserError
+from rewriting.exchange import MECHANISMS
+from rewriting.runtime.cache import ScoreCache
+from rewriting.runtime.files import disk_errors, write_json
+
+SHIPPED = Path(__file__).parent / "shipped" / "sense"
+SETTINGS, WEIGHTS = "sense.json", "sense.safetensors"
+BARS = "bars"  # of the levels that the identifier `joint` calls
+MOST_DOUBT = 6.0  # nats
+
+
+@dataclass(frozen=True, slots=True)
+class SenseReading:
+    """Probabilities: that a sentence makes sense under its post, that it is true to it, that it
+    hurts; and per mechanism that it earns any empathy there, and, if any, that it is strong."""
+
+    sense: float
+    true: float
+    hurts: float
+    some: tuple[float, ...]
+    strong: tuple[float, ...]
+
+    @property
+    def welcome(self) -> float:
+        """The probability of all three: makes sense, is true, does not hurt."""
+        return self.sense * self.true * (1 - self.hurts)
+
+
+class Sense:
+    """The log-probability that a new sentence makes sense, is true and does not hurt, as far as it
+    lies below that of `floor`; of several new sentences the worst counts.
+
+    floor: the probability from which on a sentence loses nothing. Above it there is nothing to
+    win: a stock sentence is surely right, and the surer answer is not the better one.
+    In: completions, seeker_post, response_post, optionally sentence. Out: −6 − log floor to 0; 0
+    where nothing is new.
+    """
+
+    def __init__(self, model: SenseModel, *, floor: float = 0.1, name: str = "sense") -> None:
+        if isinstance(floor, bool) or not isinstance(floor, int | float) or not 0 < floor <= 1:
+            raise UserError(f"floor is a probability above 0, not {floor!r}.")
+        self.__name__ = name
+        self.model = model
+        self.floor = floor
+
+    def __call__(
+        self,
+        *,
+        completions: Sequence[Any],
+        seeker_post: Sequence[str],
+        response_post: Sequence[str],
+        sentence: Sequence[str | None] | None = None,
+        **_: Any,
+    ) -> list[float]:
+        rows = new_of_rows(completions, response_post, sentence)
+        pairs = [(post, text) for post, new in zip(seeker_post, rows, strict=True) for text in new]
+        least = math.log(self.floor)
+        found = iter([min(log_welcome(one) - least, 0.0) for one in self.model.read(pairs)])
+        return [min([next(found) for _ in new], default=0.0) for new in rows]
+
+
+def log_welcome(reading: SenseReading) -> float:
+    """The log-probability of being welcome; at least −6, so that one sentence is not everything."""
+    return max(math.log(max(reading.welcome, 1e-9)), -MOST_DOUBT)
+
+
+class SenseModel(nn.Module):
+    """A tuned encoder of post and sentence, and a linear head over the sentence's vector.
+
+    bar: the probability of being welcome below which a gate may stop a sentence.
+    """
+
+    def __init__(
+        self,
+        encoder: str = "mpnet-base",
+        rank: int = 16,
+        max_tokens: int = 160,
+        layers: int = 0,
+        bar: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.encode = PairEncoder(encoder, rank, max_tokens, layers)
+        self.dropout = nn.Dropout(0.1)
+        self.head = nn.Linear(self.encode.width, 3 + 2 * len(MECHANISMS))
+        self.bar = bar
+        self._known: ScoreCache[tuple[str, str], SenseReading] = ScoreCache(self._one_by_one)
+
+    def forward(self, rows: Sequence[Row]) -> Tensor:
+        """[N, O]: logits of sense, true, hurts, some of each mechanism, strong of each."""
+        # Unit vectors are stretched, so that the head learns at a usual rate.
+        vectors_ND = normalize(self.encode(rows), dim=-1) * self.encode.width**0.5
+        logits_NO: Tensor = self.head(self.dropout(vectors_ND))
+        return logits_NO
+
+    def read(self, pairs: Sequence[tuple[str, str]]) -> list[SenseReading]:
+        """Read sentences under posts; equal pairs once, also over several calls."""
+        return self._known(pairs)
+
+    def unfit(self, post: str, sentences: Sequence[str]) -> list[str]:
+        """The sentences below the bar under a post: those that a gate stops."""
+        found = zip(sentences, self.read([(post, text) for text in sentences]), strict=True)
+        return [sentence for sentence, reading in found if reading.welcome < self.bar]
+
+    @torch.no_grad()
+    def _one_by_one(self, pairs: list[tuple[str, str]]) -> list[SenseReading]:
+        """Alone, so that no score depends on what else was asked, even in its last bit."""
+        self.eval()
+        return [reading_of(self([(post, [text])])[0].sigmoid().tolist()) for post, text in pairs]
+
+    def loss(self, pages: Sequence[Page]) -> tuple[Tensor, float]:
+        """The sum of the cross-entropies of all that is known, and the number of sentences."""
+        logits_NO = self([(page.post, [text for text, _ in page.sentences]) for page in pages])
+        labels = [targets(label) for page in pages for _, label in page.sentences]
+        targets_NO = torch.tensor(labels, device=logits_NO.device)
+        known_NO = ~targets_NO.isnan()
+        losses_NO = binary_cross_entropy_with_logits(
+            logits_NO, targets_NO.nan_to_num(0.0), reduction="none"
+        )
+        return (losses_NO * known_NO).sum(), float(len(labels))
+
+    def save(self, folder: Path, **facts: Any) -> None:
+        """Write what was trained, and how to build the rest."""
+        from safetensors.torch import save_file
+
+        encoder = self.encode
+        settings = {
+            "encoder": encoder.name,
+            "rank": encoder.rank,
+            "max_tokens": encoder.max_tokens,
+            "layers": encoder.layers,
+            "bar": self.bar,
+        }
+        with disk_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / SETTINGS, settings | facts)
+        with disk_errors(folder):
+            save_file(trained_tensors(self), folder / WEIGHTS)
+            (folder / WEIGHTS).chmod(0o644)  # safetensors writes 0600
+
+    @classmethod
+    def load(cls, folder: Path | str = SHIPPED) -> Self:
+        """The model in a folder that `train.py sense` has written, ready to use."""
+        path = Path(folder).expanduser()
+        settings = read_settings(path)
+        settings.pop(BARS, None)
+        model = cls(**settings)
+        model.fill(path)
+        model.encode.merge()
+        return ready(model)
+
+    def fill(self, path: Path) -> None:
+        """Take the trained weights of a folder, for use or to go on training from them."""
+        from safetensors.torch import load_file
+
+        read_settings(path)  # says what is missing
+        if misfit := load_trained(self, load_file(path / WEIGHTS)):
+            raise UserError(f"{path}: weights and settings do not fit each other: {misfit}.")
+
+    @classmethod
+    def shared(cls) -> SenseModel:
+        """The shipped model, loaded once: the reward and the output gate ask the same one."""
+        return _shipped()
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """The settings of a folder that `train.py sense` has written."""
+    if not (path / SETTINGS).is_file() or not (path / WEIGHTS).is_file():
+        raise UserError(f"{path} holds no sense model: it needs {SETTINGS} and {WEIGHTS}.")
+    settings: dict[str, Any] = json.loads((path / SETTINGS).read_text(encoding="utf-8"))
+    return settings
+
+
+def reading_of(probabilities: Sequence[float]) -> SenseReading:
+    sense, true, hurts, *rest = probabilities
+    count = len(MECHANISMS)
+    return SenseReading(sense, true, hurts, tuple(rest[:count]), tuple(rest[count:]))
+
+
+def targets(label: Label) -> list[float]:
+    """The outputs that a label asks for; nan where it says nothing. Strong is asked of some."""
+    parts = [label.sense, label.true, label.hurts]
+    some = [None if level is None else float(level > 0) for level in label.levels]
+    strong = [float(level > 1) if level else None for level in label.levels]
+    return [math.nan if value is None else value for value in (*parts, *some, *strong)]
+
+
+@functools.cache
+def _shipped() -> SenseModel:
+    return SenseModel.load()

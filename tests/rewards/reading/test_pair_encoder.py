@@ -1,0 +1,78 @@
+"""Sentences read together with their post: who sees whom, and that company changes nothing."""
+
+import pytest
+import torch
+
+from rewards.reading.pair_encoder import PADDING, PairEncoder, means, padded, visible
+from tests.rewards.reading.tiny import write_tiny_bert, write_tiny_mpnet
+
+POST, OTHER = "My dog died.", "I got the job, and it starts in May."
+SENTENCES = ["Poor dog.", "Why me?", "I am so sorry that it is so."]
+
+
+@pytest.fixture(scope="module", params=["bert", "mpnet"])
+def encode(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> PairEncoder:
+    write = {"bert": write_tiny_bert, "mpnet": write_tiny_mpnet}[request.param]
+    folder = write(tmp_path_factory.mktemp(request.param))
+    return PairEncoder(str(folder), rank=0, max_tokens=48).eval()
+
+
+@torch.no_grad()
+def test_a_sentence_does_not_see_its_company(encode: PairEncoder) -> None:
+    together = encode([(OTHER, SENTENCES[:1]), (POST, SENTENCES)])
+    alone = [encode([(POST, [text])])[0] for text in SENTENCES]
+    assert together.shape == (4, encode.width)
+    for row, vector in enumerate(alone, start=1):
+        torch.testing.assert_close(together[row], vector, rtol=1e-4, atol=1e-5)
+
+
+@torch.no_grad()
+def test_a_sentence_sees_its_post(encode: PairEncoder) -> None:
+    here, there = encode([(POST, SENTENCES[:1]), (OTHER, SENTENCES[:1])])
+    assert (here - there).abs().max() > 1e-3
+
+
+@torch.no_grad()
+def test_a_post_is_read_as_if_it_stood_alone(encode: PairEncoder) -> None:
+    packed = encode.pack(POST, SENTENCES)
+    count = packed.parts.count(0)
+    ids, parts, positions = (
+        padded([row], 0) for row in (packed.ids, packed.parts, packed.positions)
+    )
+    inside = encode._states(ids, positions, visible(parts))[0, :count]
+    plain = encode.encoder(
+        input_ids=ids[:, :count], attention_mask=torch.ones(1, count, dtype=torch.long)
+    ).last_hidden_state[0]
+    torch.testing.assert_close(inside, plain, rtol=1e-4, atol=1e-5)
+
+
+def test_who_sees_whom_by_hand() -> None:
+    # Two tokens of a post, one of each of two sentences, one of padding.
+    (seen,) = visible(torch.tensor([[0, 0, 1, 2, PADDING]])).int().tolist()
+    assert seen == [
+        [1, 1, 0, 0, 0],
+        [1, 1, 0, 0, 0],
+        [1, 1, 1, 0, 0],
+        [1, 1, 0, 1, 0],
+        [1, 1, 0, 0, 0],
+    ]
+
+
+def test_positions_go_on_where_the_post_ends(encode: PairEncoder) -> None:
+    packed = encode.pack("ab", ["c", "de"])
+    assert packed.parts == (0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 2)
+    assert packed.positions == (0, 1, 2, 3, 4, 5, 6, 4, 5, 6, 7)
+
+
+def test_the_mean_of_each_sentence_by_hand() -> None:
+    states = torch.tensor([[9.0], [1.0], [3.0], [5.0], [7.0]])
+    found = means(states, torch.tensor([0, 1, 1, 2, PADDING]), 2)
+    assert found.tolist() == [[2.0], [5.0]]
+
+
+@torch.no_grad()
+def test_long_posts_are_cut_and_nothing_gives_nothing(encode: PairEncoder) -> None:
+    first, second = encode([("a" * 48 + "b", ["Oh."]), ("a" * 48 + "c", ["Oh."])])
+    torch.testing.assert_close(first, second)
+    assert encode([]).shape == (0, encode.width)
+    assert encode([("", ["Oh."])]).isfinite().all()
