@@ -68,7 +68,7 @@ class BestOf:
             completions=[rewrite.rewritten_response for rewrite in rewrites],
             seeker_post=[rewrite.exchange.seeker_post for rewrite in rewrites],
             response_post=[rewrite.exchange.response_post for rewrite in rewrites],
-            sentence=[" ".join(edit.sentence for edit in one.edits) or None for one in rewrites],
+            sentence=[rewrite.new_text for rewrite in rewrites],
         )
         found = (
             Candidate(rewrite, dict(scores.row(place)), scores.totals[place])

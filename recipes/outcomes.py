@@ -133,7 +133,7 @@ class Scorer:
         }
         found = [self.metrics.score(**columns)]
         if self.own is not None:
-            new = [" ".join(edit.sentence for edit in one.edits) or None for one in rewrites]
+            new = [one.new_text for one in rewrites]
             found.append(self.own.score(**columns, sentence=new))
         rows: list[dict[str, float | None]] = [
             {name: value for scores in found for name, value in scores.row(place).items()}

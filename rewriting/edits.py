@@ -10,7 +10,7 @@ head sees them, they are
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -110,3 +110,21 @@ def apply_edits(response_post: str, edits: Iterable[Edit]) -> str:
     for edit in edits:
         sentences = apply_edit(sentences, edit)
     return str(sentences)
+
+
+def standing_edits(edits: Sequence[Edit]) -> list[int]:
+    """The numbers of the edits whose sentence is in the result, in the order of the text.
+
+    A sentence that a later edit replaced is gone, and one that stood after a later insertion has
+    moved on by one.
+    """
+    standing: dict[int, int] = {}  # the sentence's place now → the number of its edit
+    for number, edit in enumerate(edits):
+        if edit.position is None:
+            continue
+        if edit.operation is Operation.INSERT:
+            standing = {
+                place + (place >= edit.position): other for place, other in standing.items()
+            }
+        standing[edit.position] = number
+    return [standing[place] for place in sorted(standing)]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from rewriting.edits import Edit
+from rewriting.edits import Edit, standing_edits
 
 MECHANISMS: Final = ("emotional_reactions", "interpretations", "explorations")
 """EPITOME's three ways in which a reply communicates empathy (arXiv 2009.08441)."""
@@ -76,3 +76,17 @@ class Rewrite:
     @property
     def changed(self) -> bool:
         return self.rewritten_response != self.exchange.response_post
+
+    @property
+    def new_sentences(self) -> tuple[str, ...]:
+        """The sentences of the edits that stand in the rewritten response, in its order.
+
+        Where a span allows several edits, a later one may replace what an earlier one wrote.
+        """
+        return tuple(self.edits[number].sentence for number in standing_edits(self.edits))
+
+    @property
+    def new_text(self) -> str | None:
+        """The new sentences one after another, None where nothing is new: the reward column
+        `sentence`."""
+        return " ".join(self.new_sentences) or None

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from policies.editing.actions import Action, Agent, LogProbs
-from rewriting.edits import Edit, Operation
+from rewriting.edits import Edit, Operation, standing_edits
 from rewriting.exchange import Exchange, Rewrite
 from rewriting.loop import EditState, rewrite_by_edits
 from rewriting.runtime.seeds import derive_seed
@@ -74,9 +74,14 @@ class Episode:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The new sentences, in the order in which they were written."""
-        edits = (turn.edit for turn in self.turns)
-        return tuple(edit.sentence for edit in edits if edit.operation is not Operation.KEEP)
+        """The new sentences that stand in the rewrite, in the order of its text."""
+        return self.rewrite.new_sentences
+
+    @property
+    def standing_turns(self) -> tuple[Turn, ...]:
+        """The turns whose sentence stands in the rewrite, as `sentences` has them."""
+        changes = [turn for turn in self.turns if turn.edit.operation is not Operation.KEEP]
+        return tuple(changes[number] for number in standing_edits(self.rewrite.edits))
 
 
 @torch.no_grad()
@@ -164,10 +169,11 @@ def reward_columns(episodes: Sequence[Episode], names: Sequence[str]) -> dict[st
     """What a reward is called with: the rewrites, their new sentences, the columns of the data.
 
     `sentence` is None where nothing is new; several new sentences stand in it one after another.
+    A sentence that a later edit replaced is in none of them: it cannot be paid for any more.
     """
     rows = [episode.exchange.row() for episode in episodes]
     columns: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in names}
     return columns | {
         "completions": [episode.rewrite.rewritten_response for episode in episodes],
-        "sentence": [" ".join(episode.sentences) or None for episode in episodes],
+        "sentence": [episode.rewrite.new_text for episode in episodes],
     }

@@ -79,6 +79,20 @@ def test_equal_candidates_are_scored_once() -> None:
     assert columns["sentence"] == ["This must have been really hard for you."] * 2
 
 
+def test_a_sentence_that_a_later_edit_replaced_is_not_scored() -> None:
+    edits = (Edit.insert(0, "A ghost."), Edit.replace(0, "Oh dear."), Edit.insert(2, "Rest."))
+
+    class Twice:
+        name = "twice"
+
+        def rewrite(self, exchanges: Sequence[Exchange], *, seed: int) -> list[Rewrite]:
+            return [Rewrite(one, "Oh dear. Try. Rest.", edits) for one in exchanges]
+
+    reward = Watched()
+    best_of(Twice(), 1, reward).rewrite(EXCHANGES[:1], seed=0)
+    assert reward.columns[0]["sentence"] == ["Oh dear. Rest."]
+
+
 def test_none_at_all_is_a_mistake() -> None:
     with pytest.raises(ValueError, match="at least, not 0"):
         best_of(GenericPolicy(), 0)

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewriting.edits import Edit, Operation, apply_edit, apply_edits, num_positions
+from rewriting.edits import (
+    Edit,
+    Operation,
+    apply_edit,
+    apply_edits,
+    num_positions,
+    standing_edits,
+)
 from rewriting.sentences import split_sentences
 from tests.rewriting.test_sentences import TEXTS
 
@@ -84,3 +91,36 @@ def test_an_edit_comes_back_from_its_row() -> None:
 def test_edits_apply_in_order() -> None:
     edits = [Edit.insert(0, "Zero."), Edit.replace(1, "Un."), Edit.insert(3, "Trois.")]
     assert apply_edits("One. Two.", edits) == "Zero. Un. Two. Trois."
+
+
+def test_what_a_later_edit_replaced_does_not_stand() -> None:
+    edits = [
+        Edit.insert(0, "Zero."),  # Zero. One. Two.
+        Edit.replace(2, "Deux."),  # Zero. One. Deux.
+        Edit.insert(1, "Half."),  # Zero. Half. One. Deux.
+        Edit.replace(1, "Demi."),  # Zero. Demi. One. Deux.
+        Edit.keep(),
+        Edit.insert(4, "Trois."),
+        Edit.replace(0, "Null."),
+    ]
+    assert apply_edits("One. Two.", edits) == "Null. Demi. One. Deux. Trois."
+    assert [edits[number].sentence for number in standing_edits(edits)] == [
+        "Null.",
+        "Demi.",
+        "Deux.",
+        "Trois.",
+    ]
+    assert standing_edits([]) == standing_edits([Edit.keep()]) == []
+
+
+@given(TEXTS, st.data())
+def test_every_standing_sentence_is_in_the_text_and_no_other_is(
+    text: str, data: st.DataObject
+) -> None:
+    sentences, edits = split_sentences(text), []
+    for number in range(data.draw(st.integers(1, 6))):
+        place = data.draw(st.integers(0, num_positions(len(sentences)) - 2))
+        edits.append(Edit.at(place, len(sentences), f"New {number}."))
+        sentences = apply_edit(sentences, edits[-1])
+    written = [new for new in sentences.texts if new.startswith("New ") and new not in text]
+    assert [edits[number].sentence for number in standing_edits(edits)] == written

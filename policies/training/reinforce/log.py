@@ -71,14 +71,13 @@ def outcomes_of(
     """Outcomes from the rewards' Scores, and the k1, k3 and penalty of each episode if known."""
     outcomes = []
     for number, episode in enumerate(episodes):
-        changes = [turn for turn in episode.turns if turn.edit.operation is not Operation.KEEP]
         outcomes.append(
             Outcome(
                 reward=scores.totals[number],
                 terms={name: values[number] for name, values in scores.terms.items()},
                 operations=tuple(str(turn.edit.operation) for turn in episode.turns),
                 sentences=episode.sentences,
-                num_tokens=tuple(len(turn.action.tokens) for turn in changes),
+                num_tokens=tuple(len(turn.action.tokens) for turn in episode.standing_turns),
                 entropies=tuple(turn.entropy for turn in episode.turns),
                 **(kl_E[number] if kl_E else {}),
             )

@@ -69,6 +69,31 @@ def test_more_edits_of_a_span_are_more_turns() -> None:
         assert not any(kept[:-1])
 
 
+class Scripted(ToyAgent):
+    """Does what it is told, in the order of the turns."""
+
+    def __init__(self, *actions: Action) -> None:
+        super().__init__()
+        self.actions = actions
+
+    def sample(self, states, seeds):  # type: ignore[no-untyped-def]
+        actions = [self.actions[state.turn] for state in states]
+        return actions, self.log_probs(states, [Action(a.position) for a in actions])
+
+
+def test_a_sentence_that_was_replaced_is_not_paid_for() -> None:
+    """With "Call her." of one sentence: insert, replace what was inserted, replace the other."""
+    agent = Scripted(
+        Action(0, (1,), "A ghost."), Action(3, (1, 1), "Oh dear."), Action(4, (1, 1, 1), "Wait.")
+    )
+    (episode,) = sample_episodes(agent, EXCHANGES[1:2], num_samples=1, seed=0, max_edits=3)
+    columns = reward_columns([episode], [])
+    assert columns["completions"] == ["Oh dear. Wait."]
+    assert columns["sentence"] == ["Oh dear. Wait."]
+    assert [len(turn.action.tokens) for turn in episode.standing_turns] == [2, 3]
+    assert len(episode.turns) == 3
+
+
 def test_the_position_is_the_first_token() -> None:
     log_probs = LogProbs(
         torch.tensor([-1.0, -2.0]), [torch.tensor([-3.0, -4.0]), torch.zeros(0)], torch.zeros(2)
