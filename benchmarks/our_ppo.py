@@ -43,7 +43,7 @@ def ours(settings: dict[str, Any]) -> Callable[[TwoClocks], Any]:
     weights = Trainable(generator.module.eval())
     optimizer = torch.optim.AdamW(weights.parameters, lr=1e-5)
     accelerator = Accelerator(cpu=True)
-    kl = KLPenalty(AdaptiveController(0.2, target=6.0))
+    kl = KLPenalty(AdaptiveController(0.2, target=6.0, horizon=10_000))
     exchanges = [Exchange("-", "-") for _ in contexts]  # the contexts are tokens already
     scores = SimpleNamespace(totals=settings["scores"], terms={})
 

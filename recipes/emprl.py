@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recipes.shared import check_least, settings_of, start_accelerator
+from recipes.shared import check_kl, check_least, settings_of, start_accelerator
 from rewriting.errors import UserError
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ COUNTS = "sft_steps sft_batch_size sft_micro_batch_size balance"
 """Fields that are 1 or more; policies/training/ppo/loop.py checks those of the second stage."""
 AMOUNTS = (
     "max_rows sft_learning_rate sft_average sft_dev_rows learning_rate value_rate_factor clip "
-    "value_clip value_weight gamma lam kl_weight kl_target target_kl end_penalty dev_rows"
+    "value_clip value_weight gamma lam kl_weight kl_target kl_horizon target_kl end_penalty "
+    "dev_rows"
 )
 """Fields that are 0 or more."""
 NO_DIFFERENCE = (
@@ -142,6 +143,14 @@ class Config:
         default=0.0,
         metadata={"help": "KL of a response to steer to, adapting the price; 0: fixed."},
     )
+    kl_horizon: float = field(
+        default=0.0,
+        metadata={
+            "help": "With kl_target: how many responses a full change of the price takes. A KL "
+            "that stays a fifth off its target doubles or halves the price in 3.5 horizons. 0: in "
+            "proportion to the run, so that this takes a tenth of it."
+        },
+    )
     target_kl: float = field(
         default=0.0,
         metadata={"help": "End a step's updates at 1.5 times this KL per token; 0: never."},
@@ -203,8 +212,7 @@ def check(config: Config) -> None:
     for name in ("gamma", "lam", "sft_average"):
         if getattr(config, name) > 1:
             raise UserError(f"{name} must be from 0 to 1, not {getattr(config, name)}.")
-    if config.kl_target and not config.kl_weight:
-        raise UserError("kl_target steers the price of the KL: give kl_weight, its start, too.")
+    check_kl(config)
     if config.max_grad_norm <= 0:
         raise UserError(f"max_grad_norm must be above 0, not {config.max_grad_norm}.")
     # What the policy will be used with; it would fail when it is saved, after training.

@@ -21,7 +21,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.cards import command, write_card
-from recipes.shared import PARTNER_REWARDS, check_least, kl_penalty, settings_of, start_accelerator
+from recipes.shared import (
+    PARTNER_REWARDS,
+    check_kl,
+    check_least,
+    kl_penalty,
+    settings_of,
+    start_accelerator,
+)
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
 
@@ -37,7 +44,7 @@ COUNTS = (
 """Fields that are 1 or more."""
 AMOUNTS = (
     "rank warm_steps warm_learning_rate head_factor steps max_empathy clip learning_rate "
-    "weight_decay kl_weight kl_target entropy_weight dev_rows"
+    "weight_decay kl_weight kl_target kl_horizon entropy_weight dev_rows"
 )
 """Fields that are 0 or more."""
 NO_DIFFERENCE = "output report_to temperature top_p half micro_batch_size save_every show_every"
@@ -124,6 +131,14 @@ class Config:
     kl_target: float = field(
         default=0.0, metadata={"help": "KL of a rewrite to steer to, adapting the price; 0: fixed."}
     )
+    kl_horizon: float = field(
+        default=0.0,
+        metadata={
+            "help": "With kl_target: how many rewrites a full change of the price takes. A KL that "
+            "stays a fifth off its target doubles or halves the price in 3.5 horizons. 0: in "
+            "proportion to the run, so that this takes a tenth of it."
+        },
+    )
     entropy_weight: float = field(
         default=0.05, metadata={"help": "Bonus for undecided positions, per nat."}
     )
@@ -208,6 +223,7 @@ def check(config: Config) -> None:
     """Say what cannot work before anything is loaded; the loop checks its own sizes."""
     check_least(config, 1, COUNTS)
     check_least(config, 0, AMOUNTS)
+    check_kl(config)
     if config.max_grad_norm <= 0:
         raise UserError(f"max_grad_norm must be above 0, not {config.max_grad_norm}.")
     # What the policy will be used with: it would fail when it is saved, after training.

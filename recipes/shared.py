@@ -57,10 +57,17 @@ def start_accelerator(title: str, config: Any, settings: Mapping[str, Any]) -> A
 
 def kl_penalty(config: Any) -> Any:
     """The price of leaving the start, fixed or steered to `kl_target`; None where there is none."""
-    from rewards.kl import AdaptiveController, FixedController, KLPenalty
+    from rewards import kl
 
-    if not config.kl_weight:
-        return None
-    if config.kl_target:
-        return KLPenalty(AdaptiveController(config.kl_weight, target=config.kl_target))
-    return KLPenalty(FixedController(config.kl_weight))
+    return kl.kl_penalty(
+        config.kl_weight,
+        target=config.kl_target,
+        horizon=config.kl_horizon,
+        num_responses=config.steps * config.batch_size * getattr(config, "num_samples", 1),
+    )
+
+
+def check_kl(config: Any) -> None:
+    """Refuse a target where there is no price to steer."""
+    if config.kl_target and not config.kl_weight:
+        raise UserError("kl_target steers the price of the KL: give kl_weight, its start, too.")

@@ -363,6 +363,13 @@ def test_an_ablation_differs_from_the_whole_in_what_it_is_named_for(kind: str) -
         assert decisive(other) == decisive(whole)
 
 
+def test_a_run_of_three_steps_moves_the_price_of_the_kl(config: Config) -> None:
+    run(changed(config, kl_weight=0.05, kl_target=6.0))
+    values = [row["kl/value"] for row in log(Path(config.output)) if "kl/value" in row]
+    # Hardly any KL yet: an error of −0.2, and a horizon of 12 / 35 responses, less than a step's 4.
+    assert values[:2] == pytest.approx([0.05, 0.04])
+
+
 def test_every_setting_is_explained_and_in_a_group() -> None:
     for field in fields(Config):
         assert field.metadata.get("help"), field.name

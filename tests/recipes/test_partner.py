@@ -296,6 +296,8 @@ def test_two_processes_give_the_figures_of_one(config: Config, tmp_path: Path) -
         ({"batch_size": 0}, "must be 1 or more"),
         ({"save_every": 0}, "save_every must be 1 or more, not 0"),
         ({"kl_weight": -1}, "kl_weight must be 0 or more"),
+        ({"kl_horizon": -1}, "kl_horizon must be 0 or more"),
+        ({"kl_weight": 0, "kl_target": 6}, "give kl_weight, its start, too"),
         ({"top_p": 0}, "top_p above 0"),
         ({"report_to": "carrier-pigeon"}, "report_to carrier-pigeon"),
     ],

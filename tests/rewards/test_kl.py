@@ -15,6 +15,7 @@ from rewards.kl import (
     k1,
     k2,
     k3,
+    kl_penalty,
     per_sequence,
     per_token,
 )
@@ -86,7 +87,40 @@ def test_the_adaptive_controller_by_hand() -> None:
     controller.update(kl=-5.0, num_responses=500)  # clipped to −0.2: times 0.9
     assert controller.value == pytest.approx(0.185436)
     with pytest.raises(ValueError, match="positive"):
-        AdaptiveController(target=0)
+        AdaptiveController(target=0, horizon=1)
+
+
+def test_a_step_changes_the_coefficient_by_a_fifth_at_the_most() -> None:
+    controller = AdaptiveController(1.0, target=6.0, horizon=10)
+    controller.update(kl=600.0, num_responses=1000)
+    assert controller.value == pytest.approx(1.2)
+    controller.update(kl=0.0, num_responses=1000)  # without the bound 1 − 0.2 · 100, below zero
+    assert controller.value == pytest.approx(0.96)
+
+
+def run_of(penalty: KLPenalty, steps: int, batch_size: int, kl: float) -> float:
+    """The coefficient after a run whose KL stays where it is."""
+    for _ in range(steps):
+        penalty.update(kl, batch_size)
+    return penalty.controller.value
+
+
+def test_by_default_a_short_run_can_move_the_coefficient_as_far_as_a_long_one() -> None:
+    for steps, batch_size in ((100, 16), (4000, 256)):
+        penalty = kl_penalty(0.2, target=6.0, num_responses=steps * batch_size)
+        assert penalty is not None
+        # A tenth of the run: (1 + 0.2 · 35 / steps) ^ (steps / 10), about e^0.7 = 2.01.
+        assert run_of(penalty, steps // 10, batch_size, kl=60.0) == pytest.approx(0.4, rel=0.05)
+    fixed = kl_penalty(0.2, target=6.0, horizon=10_000, num_responses=1600)
+    assert fixed is not None
+    assert run_of(fixed, 100, 16, kl=60.0) == pytest.approx(0.2065, abs=1e-4)  # 3 % in all
+
+
+def test_no_weight_no_penalty_and_no_target_no_steering() -> None:
+    assert kl_penalty(0.0, target=6.0, num_responses=10) is None
+    fixed = kl_penalty(0.2, num_responses=10)
+    assert fixed is not None
+    assert run_of(fixed, 5, 10, kl=60.0) == 0.2
 
 
 def test_the_penalty_is_a_part_of_a_checkpoint() -> None:
