@@ -16,8 +16,8 @@ from recipes.tables import may_write, percent, print_table
 from rewriting.errors import UserError
 
 DEFAULT_REWARDS = (
-    "{empathy_change: 1, fluency: 1, coherence: 1, mutual_information: 1, contrast: 1, "
-    "kindness: 1, specificity: 1, edit_size: 1, repetition: 1}"
+    "{empathy_change: 1, fluency: 1, coherence: {neutral: null}, mutual_information: 1, "
+    "contrast: 1, kindness: 1, specificity: 1, edit_size: 1, repetition: 1}"
 )
 
 

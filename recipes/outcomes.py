@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from rewards.protocol import Reward
 
 CHUNK = 64  # rows between two signs of progress
-SCORED = "{perplexity: 0, coherence: 0, specificity: 0}"
+# The table's coherence is of replies with several sentences; a neutral value is for training.
+SCORED = "{perplexity: 0, coherence: {weight: 0, neutral: null}, specificity: 0}"
 
 
 @dataclass(frozen=True, slots=True)

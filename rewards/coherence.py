@@ -24,6 +24,7 @@ from rewriting.sentences import split_sentences
 
 SHIPPED = Path(__file__).parent / "shipped" / "coherence"
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
+NEUTRAL = 0.5
 COSINE_SCALE = 4.0  # the cosines of sentences differ by about a quarter
 
 
@@ -32,12 +33,26 @@ class Coherence:
 
     A term of PARTNER's reward (arXiv 2101.07714), in [0, 1]. New is what the column `sentence`
     says; without it, the sentences of the completion that the original response does not have.
-    A completion with nothing new, or with nothing old, is judged by its adjacent sentences. A
-    completion of a single sentence gives None: it has nothing to cohere with.
+    A completion with nothing new, or with nothing old, is judged by its adjacent sentences.
+
+    In a completion of a single sentence there are no two to compare. Where an edit put it in place
+    of the original, it is compared with that: what replaces a sentence is to belong where that one
+    stood. Anything else gets `neutral`: 0.5 is what the calibrated model says when it knows
+    nothing, and about what it says of neighbouring sentences on average. Without a value, replacing
+    or keeping the only sentence would earn nothing and inserting another one half a point. None
+    leaves completions of one sentence out, as tables do. Where the original is blank, there is
+    nothing to belong to, and nothing else to do than to insert: None.
     """
 
-    def __init__(self, model: CoherenceModel | None = None, *, name: str = "coherence") -> None:
+    def __init__(
+        self,
+        model: CoherenceModel | None = None,
+        *,
+        neutral: float | None = NEUTRAL,
+        name: str = "coherence",
+    ) -> None:
         self.model = model or CoherenceModel.load()
+        self.neutral = neutral
         self.__name__ = name
 
     def __call__(
@@ -49,16 +64,19 @@ class Coherence:
     ) -> list[float | None]:
         rewritten = texts(completions)
         sentences = sentence or [None] * len(rewritten)
-        rows = [
-            sentence_pairs(*row) for row in zip(rewritten, response_post, sentences, strict=True)
+        columns = list(zip(rewritten, response_post, sentences, strict=True))
+        rows = [sentence_pairs(*row) for row in columns]
+        if self.neutral is not None:
+            rows = [pairs or replaced_pairs(*row) for pairs, row in zip(rows, columns, strict=True)]
+        scores = iter(self.model.probabilities([pair for pairs in rows for pair in pairs]))
+        found = [[next(scores) for _ in pairs] for pairs in rows]
+        return [
+            sum(own) / len(own) if own else self._without_pairs(completion, original)
+            for own, (completion, original, _) in zip(found, columns, strict=True)
         ]
-        scores = self.model.probabilities([pair for pairs in rows for pair in pairs])
-        means, start = [], 0
-        for pairs in rows:
-            own = scores[start : start + len(pairs)]
-            means.append(sum(own) / len(own) if own else None)
-            start += len(pairs)
-        return means
+
+    def _without_pairs(self, completion: str, original: str) -> float | None:
+        return self.neutral if completion.strip() and original.strip() else None
 
 
 def sentence_pairs(
@@ -74,6 +92,18 @@ def sentence_pairs(
     old = [place for place in places if not is_new[place]]
     ordered = [sorted(pair) for pair in product(new, old)]
     return [(all_sentences[a], all_sentences[b]) for a, b in ordered]
+
+
+def replaced_pairs(
+    completion: str, response_post: str, sentence: str | None
+) -> list[tuple[str, str]]:
+    """The only sentence of a completion, with each of those that it was put in place of.
+
+    None where no edit wrote it, or where it says the same again: a copy would belong there best.
+    """
+    if not sentence or not all(new_flags(split_sentences(completion).texts, response_post, None)):
+        return []
+    return [(old, completion.strip()) for old in split_sentences(response_post).texts]
 
 
 class CoherenceHead(nn.Module):

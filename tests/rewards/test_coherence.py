@@ -83,7 +83,40 @@ def test_the_sign_on_hand_made_embeddings(model: CoherenceModel) -> None:
         completions=["My cat came. Your cat left.", "My cat came. Your car left.", "A cat."],
         response_post=["My cat came.", "My cat came.", "A cat."],
     )
-    assert values == [pytest.approx(0.98201, abs=1e-4), pytest.approx(0.01799, abs=1e-4), None]
+    assert values == [pytest.approx(0.98201, abs=1e-4), pytest.approx(0.01799, abs=1e-4), 0.5]
+
+
+SAME, OTHER = pytest.approx(0.98201, abs=1e-4), pytest.approx(0.01799, abs=1e-4)
+ONE: dict[str, Any] = {
+    "completions": ["A cat sat.", "A car.", "My cat.", "My cat.", "My cat. A cat sat."],
+    "response_post": ["My cat."] * 5,
+    "sentence": ["A cat sat.", "A car.", "My cat.", None, "A cat sat."],
+}
+"""A reply of one sentence: replaced twice, replaced by itself, kept, and with another one."""
+
+
+def test_replacing_the_only_sentence_is_paid_as_inserting_beside_it_is(
+    model: CoherenceModel,
+) -> None:
+    replaced, off_topic, copied, kept, inserted = Coherence(model)(**ONE)
+    assert replaced == inserted == SAME
+    assert off_topic == OTHER
+    assert copied == kept == 0.5
+
+
+def test_tables_leave_replies_of_one_sentence_out(model: CoherenceModel) -> None:
+    assert Coherence(model, neutral=None)(**ONE) == [None, None, None, None, SAME]
+
+
+def test_nothing_is_compared_with_a_blank_reply_or_one_that_was_written_anew(
+    model: CoherenceModel,
+) -> None:
+    values = Coherence(model)(
+        completions=["A cat.", "", "A cat."],
+        response_post=["", "My cat.", "My car."],
+        sentence=["A cat.", None, None],
+    )
+    assert values == [None, None, 0.5]
 
 
 def test_the_mean_over_the_existing_sentences(model: CoherenceModel) -> None:
