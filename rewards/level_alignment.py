@@ -1,6 +1,6 @@
 """`level_alignment`: how likely the response shows each mechanism at its target level (EmpRL).
 
-Legend: R responses and T targets of the rows of a call, of which there are B.
+Legend: R responses and T targets of B rows, M mechanisms that count, L levels.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ from rewriting.exchange import LEVELS, MECHANISMS
 
 Probabilities = tuple[tuple[float, float, float], ...]
 Target = tuple[tuple[float, float, float], ...]
+Fact = tuple[Probabilities | None, Target]
+"""What a response shows, None where it is blank, and what it is to show."""
 WAYS = ("product", "mean")
+NOTHING: Target = ((0.0, 0.0, 0.0),)
+"""Stands in for what a blank response shows."""
 
 
 class LevelAlignment:
@@ -78,9 +82,17 @@ class LevelAlignment:
         self.relative = relative
         self.compares_rows = bool(calibrated) or relative
 
-    def __call__(
+    def __call__(self, **columns: Any) -> list[float | None]:
+        return self.compare(self.read(**columns))
+
+    def read(
         self, *, completions: Sequence[Any], seeker_post: Sequence[str], **columns: Any
-    ) -> list[float | None]:
+    ) -> list[Fact | None]:
+        """What has to be known of each row, in numbers; None where it lacks a target.
+
+        This is where the identifier works: of several processes each reads its own rows, and they
+        exchange what they read.
+        """
         responses = texts(completions)
         targets = self._targets(columns, len(responses))
         asked = [
@@ -92,45 +104,50 @@ class LevelAlignment:
         # made of, and with it the rounding, would depend on the past, and resuming would show.
         unique = list(dict.fromkeys(asked))
         probabilities = dict(zip(unique, self._assess(unique), strict=True))
-        pairs = zip(seeker_post, responses, strict=True)
-        found = [probabilities.get(pair) for pair in pairs]
-        known = {row: target for row, target in enumerate(targets) if target is not None}
-        scores = self._scores([found[row] for row in known], list(known.values()))
-        rewards = dict(zip(known, scores, strict=True))
-        return [rewards.get(row) for row in range(len(responses))]
+        pairs = zip(seeker_post, responses, targets, strict=True)
+        return [
+            None if target is None else (probabilities.get((seeker, response)), target)
+            for seeker, response, target in pairs
+        ]
 
-    def _scores(
-        self, found: Sequence[Probabilities | None], targets: Sequence[Target]
-    ) -> Sequence[float | None]:
-        """Of responses and their targets, compared with each other where that is asked for."""
-        if not self.compares_rows:
-            return [self._score(one, target) for one, target in zip(found, targets, strict=True)]
-        if len(found) < 2:
-            return [None] * len(found)
-        score_RT = np.array([[self._score(one, target) for target in targets] for one in found])
-        reward_R = score_RT.diagonal().copy()
+    def compare(self, facts: Sequence[Fact | None]) -> list[float | None]:
+        """The reward of each row among all of them, from the facts that `read` gave."""
+        known = {row: fact for row, fact in enumerate(facts) if fact is not None}
+        rewards: dict[int, float] = {}
+        if len(known) > 1 or (known and not self.compares_rows):
+            shown = [probabilities for probabilities, _ in known.values()]
+            silent_R = np.array([probabilities is None for probabilities in shown])
+            shown_RML = np.array([p or NOTHING * len(self._counted) for p in shown])
+            target_TML = np.array([target for _, target in known.values()])
+            reward_R = self._rewards(shown_RML, silent_R, target_TML)
+            rewards = dict(zip(known, reward_R.tolist(), strict=True))
+        return [rewards.get(row) for row in range(len(facts))]
+
+    def _rewards(
+        self, shown_RML: np.ndarray, silent_R: np.ndarray, target_TML: np.ndarray
+    ) -> np.ndarray:
+        """[R]: of responses and their targets, compared where that is asked for."""
+        reward_R = np.where(silent_R, 0.0, self._met(shown_RML, target_TML))
         if self.relative:
+            score_RT = self._met(shown_RML[:, None], target_TML[None])
+            score_RT[silent_R] = 0.0
             reward_R -= _mean_of_others(score_RT.T)
         if self.calibrated:
-            agreement_RR = np.array([[self._agreement(one, o) for o in found] for one in found])
+            # What a response would get for showing what another shows; silence agrees with all.
+            agreement_RR = self._met(shown_RML[None], shown_RML[:, None])
+            agreement_RR[:, silent_R] = 0.0
+            agreement_RR[silent_R] = 1.0
             reward_R -= self.calibrated * _mean_of_others(agreement_RR)
             if self.relative:
                 reward_R += self.calibrated * _mean_among_others(agreement_RR)
-        return [float(reward) for reward in reward_R]
+        return reward_R
 
-    def _agreement(self, own: Probabilities | None, other: Probabilities | None) -> float:
-        """What a response would get for showing what another one shows; silence agrees with all."""
-        return self._score(other, own) if own is not None else 1.0
-
-    def _score(self, probabilities: Probabilities | None, target: Target) -> float:
-        if probabilities is None:
-            return 0.0
-        weights = [weight for weight in self.weights.values() if weight]
-        found = zip(probabilities, target, weights, strict=True)
+    def _met(self, shown: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """[…, M, L] and [..., M, L] → […]: how far what is shown meets the target."""
+        weight_M = np.array([weight for weight in self.weights.values() if weight])
         if self.combine == "mean":
-            met = [weight * _dot(p, wanted) for p, wanted, weight in found]
-            return sum(met) / sum(weights)
-        return math.prod(_dot([one**weight for one in p], wanted) for p, wanted, weight in found)
+            return (weight_M * _dot(shown, target)).sum(axis=-1) / weight_M.sum()
+        return _dot(shown ** weight_M[:, None], target).prod(axis=-1)
 
     def _assess(self, pairs: list[tuple[str, str]]) -> list[Probabilities]:
         if not pairs:
@@ -159,8 +176,11 @@ class LevelAlignment:
         return [mechanism for mechanism, weight in self.weights.items() if weight]
 
 
-def _dot(values: Sequence[float], shares: Sequence[float]) -> float:
-    return sum(value * share for value, share in zip(values, shares, strict=True))
+def _dot(values: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """[…, L] and […, L] → […]. Level by level, not by a matrix product, whose last bits depend on
+    how many rows there are: a score is the same whoever else is in the batch."""
+    products = [values[..., level] * shares[..., level] for level in LEVELS]
+    return np.asarray(products[0] + products[1] + products[2])
 
 
 def _wanted(value: Any, name: str) -> tuple[float, float, float]:

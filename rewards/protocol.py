@@ -21,7 +21,7 @@ import math
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Real
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 from rewards.event_loop import run
 from rewriting.errors import UserError
@@ -37,6 +37,24 @@ class Reward(Protocol):
     """Anything that scores a batch of completions: a function, or an object that is callable."""
 
     def __call__(self, *args: Any, **columns: Any) -> Values | Awaitable[Values]: ...
+
+
+@runtime_checkable
+class ComparesRows(Protocol):
+    """A reward that compares rows in two steps: `compare(read(…))` is what calling it gives.
+
+    In training on several processes, each reads its own rows, and what it read is exchanged: the
+    work is shared, and only small facts travel. `compares_rows` has to be True as well. A reward
+    that only says `compares_rows` is called with the rows of all processes on each of them.
+    """
+
+    def read(self, **columns: Any) -> Sequence[Any]:
+        """A fact for each row, of plain numbers and texts."""
+        ...
+
+    def compare(self, facts: Sequence[Any]) -> Values:
+        """The value of each row, from the facts of all."""
+        ...
 
 
 class RewardError(UserError):
@@ -192,6 +210,16 @@ def called(name: str, reward: Reward, columns: Mapping[str, Any]) -> list[float 
     except Exception as error:
         raise failure(name, error, columns) from error
     return checked(name, values, columns)
+
+
+def facts_of(name: str, reward: ComparesRows, columns: Mapping[str, Any]) -> list[Any]:
+    """What a reward that compares rows reads of these."""
+    try:
+        return list(reward.read(**columns))
+    except RewardError:
+        raise
+    except Exception as error:
+        raise failure(name, error, columns) from error
 
 
 async def awaited(name: str, reward: Reward, columns: Mapping[str, Any]) -> list[float | None]:

@@ -9,7 +9,17 @@ from numbers import Real
 from typing import Any, Self
 
 from rewards.event_loop import gather_or_cancel, run
-from rewards.protocol import Reward, awaited, by_row, called, compares_rows, is_async
+from rewards.protocol import (
+    ComparesRows,
+    Reward,
+    awaited,
+    by_row,
+    called,
+    checked,
+    compares_rows,
+    facts_of,
+    is_async,
+)
 from rewards.scaling import (
     SCALES,
     Gather,
@@ -178,6 +188,8 @@ class RewardSum:
     ) -> Values:
         """A term's values for the rows of this process, whoever else's it has to see for them."""
         count, first = len(columns["completions"]), 0
+        if update and compares_rows(reward) and isinstance(reward, ComparesRows):
+            return self._compared(name, reward, columns)
         if update and compares_rows(reward):
             own = {key: list(column) for key, column in columns.items() if by_row(column, count)}
             shares = self.gather(own)
@@ -187,6 +199,17 @@ class RewardSum:
         if not len(columns["completions"]):
             return []
         return called(name, reward, columns)[first : first + count]
+
+    def _compared(self, name: str, reward: ComparesRows, columns: Mapping[str, Any]) -> Values:
+        """The same, where each process reads its own rows and they exchange what they read."""
+        own = facts_of(name, reward, columns) if len(columns["completions"]) else []
+        shares = self.gather(own)
+        first = sum(len(share) for share in shares[: process_index()])
+        facts = [fact for share in shares for fact in share]
+        if not facts:
+            return []
+        values = checked(name, reward.compare(facts), {"completions": facts})
+        return values[first : first + len(own)]
 
     def _update(self, values: Mapping[str, Values]) -> None:
         batch = {name: moments_of(values[name]) for name in self.moments}

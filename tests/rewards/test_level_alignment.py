@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import random
+import time
 from typing import Any
 
 import pytest
@@ -133,6 +135,106 @@ def test_calibrated_the_best_habit_is_to_show_each_level_as_often_as_people_do()
 
     assert max(range(0, rows + 1, 4), key=lambda shown: total(shown, 0.0)) == 0
     assert max(range(0, rows + 1, 4), key=lambda shown: total(shown, 1.0)) == 16
+
+
+def in_loops(term: LevelAlignment, facts: list[Any]) -> list[float]:
+    """The same arithmetic, one pair of rows after the other."""
+    weights = [weight for weight in term.weights.values() if weight]
+
+    def score(shown: Any, target: Any) -> float:
+        if shown is None:
+            return 0.0
+        rows = list(zip(shown, target, weights, strict=True))
+        if term.combine == "mean":
+            met = [w * sum(a * b for a, b in zip(p, t, strict=True)) for p, t, w in rows]
+            return sum(met) / sum(weights)
+        return math.prod(sum(a**w * b for a, b in zip(p, t, strict=True)) for p, t, w in rows)
+
+    def same(own: Any, other: Any) -> float:
+        return 1.0 if own is None else score(other, own)
+
+    rows, size = range(len(facts)), len(facts)
+    shown, targets = [fact[0] for fact in facts], [fact[1] for fact in facts]
+    found = []
+    for i in rows:
+        others = [j for j in rows if j != i]
+        value = score(shown[i], targets[i])
+        if term.relative:
+            value -= sum(score(shown[j], targets[i]) for j in others) / (size - 1)
+        if term.calibrated:
+            value -= term.calibrated * sum(same(shown[i], shown[j]) for j in others) / (size - 1)
+        if term.calibrated and term.relative:
+            pairs = [same(shown[j], shown[k]) for j in others for k in others if j != k]
+            value += term.calibrated * sum(pairs) / len(pairs)
+        found.append(value)
+    return found
+
+
+def random_facts(count: int, mechanisms: int = 3) -> list[Any]:
+    """What a batch may show and is to show, every seventh response of it blank."""
+    chooser = random.Random(0)
+
+    def probabilities() -> tuple[tuple[float, ...], ...]:
+        draws = [[chooser.random() for _ in range(3)] for _ in range(mechanisms)]
+        return tuple(tuple(one / sum(draw) for one in draw) for draw in draws)
+
+    return [(None if row % 7 == 3 else probabilities(), probabilities()) for row in range(count)]
+
+
+@pytest.mark.parametrize("combine", ["mean", "product"])
+@pytest.mark.parametrize(("relative", "calibrated"), [(True, 0.0), (False, 0.6), (True, 0.6)])
+def test_the_numbers_are_those_of_loops_over_all_pairs(
+    combine: str, relative: bool, calibrated: float
+) -> None:
+    weights = {"emotional_reactions": 2.0, "explorations": 0.7}
+    term = LevelAlignment(
+        FakeIdentifier(),
+        weights=weights,
+        combine=combine,
+        relative=relative,
+        calibrated=calibrated,
+    )
+    facts = random_facts(24)
+    assert term.compare(facts) == pytest.approx(in_loops(term, facts), abs=1e-12)
+    parts = [*facts[:5], None, *facts[5:]]
+    found = term.compare(parts)
+    assert [*found[:5], *found[6:]] == term.compare(facts)
+    assert found[5] is None
+
+
+def test_a_large_batch_is_compared_in_no_time() -> None:
+    """768 rows took 15 seconds in loops over all pairs."""
+    term = LevelAlignment(FakeIdentifier(), combine="mean", relative=True, calibrated=0.6)
+    facts = random_facts(768)
+    start = time.process_time()
+    assert len(term.compare(facts)) == 768
+    assert time.process_time() - start < 2
+
+
+def test_of_several_processes_each_asks_the_identifier_for_its_own_rows_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options: dict[str, Any] = {"combine": "mean", "relative": True, "calibrated": 0.6}
+    whole = LevelAlignment(FakeIdentifier(), **options)(**COLUMNS)
+    shares = [
+        {name: values[:2] for name, values in COLUMNS.items()},
+        {name: values[2:] for name, values in COLUMNS.items()},
+    ]
+    sent = [LevelAlignment(FakeIdentifier(), **options).read(**share) for share in shares]
+    found: list[float | None] = []
+    for process, share in enumerate(shares):
+        monkeypatch.setattr("rewards.reward_sum.process_index", lambda process=process: process)
+        identifier, own = FakeIdentifier(), sent[process]
+
+        def gather(value: Any, own: Any = own) -> list[Any]:
+            assert value == own
+            return sent
+
+        term = Term(LevelAlignment(identifier, **options))
+        found += RewardSum({"levels": term}, gather=gather).score(update=True, **share).totals
+        asked = list(zip(share["seeker_post"], share["completions"], strict=True))
+        assert identifier.asked == [asked]
+    assert found == pytest.approx(whole)
 
 
 def test_compared_rows_are_those_with_a_target_and_silence_is_no_way_out() -> None:

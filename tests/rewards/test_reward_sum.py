@@ -309,6 +309,49 @@ def test_a_process_without_rows_takes_part() -> None:
     assert len(asked) == 1
 
 
+class InTwoSteps:
+    """Reads the length of each completion, and compares it with the mean of all."""
+
+    compares_rows = True
+
+    def __init__(self, *, wrong: bool = False) -> None:
+        self.wrong = wrong
+
+    def __call__(self, **columns: Any) -> list[float]:
+        return self.compare(self.read(**columns))
+
+    def read(self, *, completions: list[str], **_: Any) -> list[int]:
+        return [len(text) for text in completions]
+
+    def compare(self, facts: list[int]) -> list[float]:
+        mean = sum(facts) / len(facts)
+        return [length - mean for length in facts][: -1 if self.wrong else None]
+
+
+def test_a_term_in_two_steps_exchanges_what_it_read() -> None:
+    sent: list[Any] = []
+
+    def gather(own: Any) -> list[Any]:
+        sent.append(own)
+        return [own, [8, 8]]
+
+    rewards = RewardSum({"length": Term(InTwoSteps())}, gather=gather)
+    assert rewards.score(completions=["aa", "bbbb"], update=True).totals == [-3.5, -1.5]
+    assert rewards.score(completions=["aa", "bbbb"]).totals == [-1.0, 1.0]
+    assert sent == [[2, 4]]
+    assert rewards.score(completions=[], update=True).totals == []
+    assert sent[1:] == [[]]  # a process without rows takes part
+
+
+def test_what_goes_wrong_in_either_step_is_named() -> None:
+    rewards = RewardSum({"length": Term(InTwoSteps())})
+    with pytest.raises(RewardError, match="reward 'length' raised TypeError"):
+        rewards.score(completions=[None], update=True)
+    rewards = RewardSum({"length": Term(InTwoSteps(wrong=True))})
+    with pytest.raises(RewardError, match="reward 'length' gave 1 values for 2 completions"):
+        rewards.score(completions=["a", "b"], update=True)
+
+
 def test_an_async_term_cannot_compare_rows() -> None:
     class Slow:
         compares_rows = True
