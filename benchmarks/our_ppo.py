@@ -45,7 +45,7 @@ def ours(settings: dict[str, Any]) -> Callable[[TwoClocks], Any]:
     accelerator = Accelerator(cpu=True)
     kl = KLPenalty(AdaptiveController(0.2, target=6.0, horizon=10_000))
     exchanges = [Exchange("-", "-") for _ in contexts]  # the contexts are tokens already
-    scores = SimpleNamespace(totals=settings["scores"], terms={})
+    scores = SimpleNamespace(totals=settings["scores"], terms={}, parts={})
 
     def step(clocks: TwoClocks) -> Any:
         seed = settings["seed"] = settings.get("seed", 0) + 1

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
-from rewards.identifiers.assessment import Identifier
+from rewards.identifiers.assessment import Assessment, Identifier
 from rewards.protocol import texts
+from rewriting.exchange import MECHANISMS
 from rewriting.runtime.cache import ScoreCache
 
 Pair = tuple[str, str]
+Levels = tuple[float, ...]
+"""Of each mechanism, in the order of MECHANISMS."""
+NOTHING: Final[Levels] = (0.0,) * len(MECHANISMS)
 
 
 class EmpathyChange:
@@ -20,7 +24,8 @@ class EmpathyChange:
     next level sees that it does, where the called levels stand still.
 
     In: completions, seeker_post, response_post. Out: −6 to 6; 0 for an unchanged response. A blank
-    response communicates nothing and has empathy 0, whatever an identifier would say of it.
+    response communicates nothing and has empathy 0, whatever an identifier would say of it. The
+    change of each mechanism is logged as a part: a rise by questions alone is to be seen.
 
         EmpathyChange(identifier)(completions=["Oh no! That hurts."], seeker_post=["I failed."],
                                   response_post=["Oh."])
@@ -40,6 +45,7 @@ class EmpathyChange:
         completions: Sequence[Any],
         seeker_post: Sequence[str],
         response_post: Sequence[str],
+        log_extra: Callable[[str, Any], None] | None = None,
         **_: Any,
     ) -> list[float]:
         rewritten = texts(completions)
@@ -52,22 +58,30 @@ class EmpathyChange:
         unique = list(dict.fromkeys(changed))
         after = dict(zip(unique, self._assess(unique), strict=True))
         rows = zip(seeker_post, rewritten, response_post, before, strict=True)
-        return [
-            0.0 if new == old else after[seeker, new] - earlier
+        levels = [
+            (earlier, earlier if new == old else after[seeker, new])
             for seeker, new, old, earlier in rows
         ]
+        if log_extra is not None:
+            for place, mechanism in enumerate(MECHANISMS):
+                log_extra(mechanism, [now[place] - earlier[place] for earlier, now in levels])
+        return [sum(now) - sum(earlier) for earlier, now in levels]
 
-    def _one_by_one(self, pairs: list[Pair]) -> list[float]:
+    def _one_by_one(self, pairs: list[Pair]) -> list[Levels]:
         """Originals, which are remembered. Alone, one scores the same whenever it is first met: a
         resumed run, whose memory is empty, gives the same bits."""
         return [self._assess([pair])[0] for pair in pairs]
 
-    def _assess(self, pairs: list[Pair]) -> list[float]:
+    def _assess(self, pairs: list[Pair]) -> list[Levels]:
+        """The level of each mechanism."""
         written = [pair for pair in pairs if pair[1].strip()]
         if not written:
-            return [0.0] * len(pairs)
+            return [NOTHING] * len(pairs)
         seekers, responses = zip(*written, strict=True)
         found = self.identifier.assess(seekers, responses, rationales=False)
-        totals = [float(a.empathy) if self.argmax else a.expected_empathy for a in found]
-        known = dict(zip(written, totals, strict=True))
-        return [known.get(pair, 0.0) for pair in pairs]
+        known = dict(zip(written, map(self._levels, found), strict=True))
+        return [known.get(pair, NOTHING) for pair in pairs]
+
+    def _levels(self, assessment: Assessment) -> Levels:
+        judgements = [assessment.judgements[mechanism] for mechanism in MECHANISMS]
+        return tuple(float(j.level) if self.argmax else j.expected_level for j in judgements)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rewards.empathy_change import EmpathyChange
@@ -40,8 +40,12 @@ class EmpathyInContext:
         completions: Sequence[Any],
         seeker_post: Sequence[str],
         response_post: Sequence[str],
+        log_extra: Callable[[str, Any], None] | None = None,
         **_: Any,
     ) -> list[float]:
         return self._change(
-            completions=completions, seeker_post=seeker_post, response_post=response_post
+            completions=completions,
+            seeker_post=seeker_post,
+            response_post=response_post,
+            log_extra=log_extra,
         )

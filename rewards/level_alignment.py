@@ -6,7 +6,7 @@ Legend: R responses and T targets of B rows, M mechanisms that count, L levels.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,8 @@ class LevelAlignment:
     takes that noise away and leaves the gradient to be expected as it is, because nothing of it
     depends on the row's own response. What is logged stays near 0 while all get better together.
 
+    The probability of each mechanism's target level is logged as a part, not compared with others.
+
     In: completions, seeker_post, and the target levels 0, 1 or 2 in the columns
     emotional_reactions, interpretations, explorations (those whose weight is not 0). Three
     probabilities may stand for a level: the score is then the one to be expected (of the product,
@@ -86,7 +88,12 @@ class LevelAlignment:
         return self.compare(self.read(**columns))
 
     def read(
-        self, *, completions: Sequence[Any], seeker_post: Sequence[str], **columns: Any
+        self,
+        *,
+        completions: Sequence[Any],
+        seeker_post: Sequence[str],
+        log_extra: Callable[[str, Any], None] | None = None,
+        **columns: Any,
     ) -> list[Fact | None]:
         """What has to be known of each row, in numbers; None where it lacks a target.
 
@@ -105,10 +112,14 @@ class LevelAlignment:
         unique = list(dict.fromkeys(asked))
         probabilities = dict(zip(unique, self._assess(unique), strict=True))
         pairs = zip(seeker_post, responses, targets, strict=True)
-        return [
+        facts = [
             None if target is None else (probabilities.get((seeker, response)), target)
             for seeker, response, target in pairs
         ]
+        if log_extra is not None:
+            for place, mechanism in enumerate(self._counted):
+                log_extra(mechanism, [_probability(fact, place) for fact in facts])
+        return facts
 
     def compare(self, facts: Sequence[Fact | None]) -> list[float | None]:
         """The reward of each row among all of them, from the facts that `read` gave."""
@@ -174,6 +185,16 @@ class LevelAlignment:
     @property
     def _counted(self) -> list[str]:
         return [mechanism for mechanism, weight in self.weights.items() if weight]
+
+
+def _probability(fact: Fact | None, place: int) -> float | None:
+    """Of a mechanism's target level; that of a blank response is 0."""
+    if fact is None:
+        return None
+    shown, target = fact
+    if shown is None:
+        return 0.0
+    return sum(a * b for a, b in zip(shown[place], target[place], strict=True))
 
 
 def _dot(values: np.ndarray, shares: np.ndarray) -> np.ndarray:

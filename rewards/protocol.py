@@ -6,7 +6,8 @@ RLOOTrainer call theirs:
     prompts, completions, completion_ids   lists, one entry per row
     every column of the data               likewise; here seeker_post and response_post, and
                                            `sentence`, the new one, where an edit policy made it
-    trainer_state, log_extra, log_metric   the trainer's, or None
+    trainer_state, log_extra, log_metric   the trainer's, or None; a RewardSum always gives a
+                                           `log_extra`, by which a term reports parts of its value
 
 `completions` are the rewritten responses. It answers one finite number or None per completion;
 None means that the reward does not apply to that row. Whatever else it answers or raises becomes a
@@ -136,6 +137,11 @@ def checked(
     return [_number(name, value, columns, row, first) for row, value in enumerate(found)]
 
 
+def is_finite(value: Any) -> bool:
+    """Whether it is a finite number; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def _number(
     name: str, value: Any, columns: Mapping[str, Any], row: int, first: int
 ) -> float | None:
@@ -244,15 +250,24 @@ def guarded(reward: Reward, name: str | None = None) -> Callable[..., Any]:
     """A reward whose every answer is checked: for `reward_funcs` of a TRL trainer.
 
     TRL lets a NaN pass as "does not apply" and shows no row when a reward raises. Async rewards
-    stay async, so that TRL awaits them together.
+    stay async, so that TRL awaits them together. What a reward logs is logged under its name: two
+    that log the same column would spoil TRL's table.
     """
     shown_name = name or name_of(reward)
 
+    def named(columns: dict[str, Any]) -> dict[str, Any]:
+        log_extra = columns.get("log_extra")
+        if log_extra is None:
+            return columns
+        return columns | {
+            "log_extra": lambda column, values: log_extra(f"{shown_name}/{column}", values)
+        }
+
     async def guard_async(**columns: Any) -> Any:
-        return await awaited(shown_name, reward, columns)
+        return await awaited(shown_name, reward, named(columns))
 
     def guard(**columns: Any) -> Any:
-        return called(shown_name, reward, columns)
+        return called(shown_name, reward, named(columns))
 
     chosen: Callable[..., Any] = guard_async if is_async(reward) else guard
     chosen.__name__ = chosen.__qualname__ = shown_name

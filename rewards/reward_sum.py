@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Self
 
 from rewards.event_loop import gather_or_cancel, run
+from rewards.parts import logging_parts
 from rewards.protocol import (
     ComparesRows,
     Reward,
@@ -24,13 +25,12 @@ from rewards.scaling import (
     SCALES,
     Gather,
     Moments,
-    across_processes,
     merged,
     moments_of,
-    process_index,
     scaled,
 )
 from rewriting.errors import UserError
+from rewriting.runtime.processes import across_processes, process_index
 
 Values = list[float | None]
 
@@ -53,19 +53,22 @@ class Scores:
 
     terms: the values of every term as it gave them, None where it does not apply. contributions:
     what each rewarded term adds to the total, after scale and weight. totals: their sums; None
-    where no rewarded term applies.
+    where no rewarded term applies. parts: what terms report beside their value, by TERM/PART, such
+    as the mechanisms of `empathy_change`.
     """
 
     terms: Mapping[str, Values]
     contributions: Mapping[str, Values]
     totals: Values
+    parts: Mapping[str, Values] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.totals)
 
     def means(self) -> dict[str, float]:
-        """The mean of each term over the rows it applies to; without terms that apply to none."""
-        means = {name: mean(values) for name, values in self.terms.items()}
+        """The mean of each term, and of each part of one, over the rows it applies to; without
+        those that apply to none."""
+        means = {name: mean(values) for name, values in {**self.terms, **self.parts}.items()}
         return {name: value for name, value in means.items() if value is not None}
 
     def mean_total(self) -> float | None:
@@ -82,12 +85,15 @@ class Scores:
             raise ValueError("there are no batches to join")
 
         def join(columns: Sequence[Mapping[str, Values]]) -> dict[str, Values]:
-            return {name: [v for c in columns for v in c[name]] for name in columns[0]}
+            names = dict.fromkeys(name for column in columns for name in column)
+            rows = list(zip(columns, map(len, batches), strict=True))
+            return {n: [v for c, size in rows for v in c.get(n, [None] * size)] for n in names}
 
         return cls(
             join([batch.terms for batch in batches]),
             join([batch.contributions for batch in batches]),
             [total for batch in batches for total in batch.totals],
+            join([batch.parts for batch in batches]),
         )
 
 
@@ -103,6 +109,9 @@ class RewardSum:
     terms: name → Term. name: what TRL's logs call the sum. gather: brings together, from all
     processes, the moments of scaled terms and the rows of terms that compare them; all must then
     score as often. By default through torch.distributed where that runs.
+
+    A term reports parts of its value with the `log_extra(column, values)` that it is called with:
+    here as under TRL, where they go to the table of completions as well.
 
     A Reward itself, so it goes into a TRL trainer's `reward_funcs` as it is, and into another sum.
     A part for `Checkpoints` as well: its state is the running moments of the scaled terms.
@@ -153,7 +162,8 @@ class RewardSum:
         return self._score(columns | {"completions": completions}, update)
 
     def _score(self, columns: dict[str, Any], update: bool) -> Scores:
-        values = self._values(_filled(columns), update)
+        parts: dict[str, Values] = {}
+        values = self._values(_filled(columns), update, parts)
         if update and self.moments:
             self._update(values)
         contributions = {
@@ -163,7 +173,7 @@ class RewardSum:
         }
         rows = range(len(columns["completions"]))
         totals = [_total([c[row] for c in contributions.values()]) for row in rows]
-        return Scores(values, contributions, totals)
+        return Scores(values, contributions, totals, parts)
 
     def _contribution(self, name: str, value: float | None) -> float | None:
         term = self.terms[name]
@@ -171,25 +181,32 @@ class RewardSum:
             return None
         return term.weight * scaled(value, self.moments.get(name, Moments()), term.scale)
 
-    def _values(self, columns: dict[str, Any], update: bool) -> dict[str, Values]:
+    def _values(
+        self, columns: dict[str, Any], update: bool, parts: dict[str, Values]
+    ) -> dict[str, Values]:
         """Every term's checked values. Sync terms run in order, then async ones all at once."""
         asynchronous = {name: t.reward for name, t in self.terms.items() if is_async(t.reward)}
         found = {
-            name: self._called(name, term.reward, columns, update)
+            name: self._called(name, term.reward, columns, update, parts)
             for name, term in self.terms.items()
             if name not in asynchronous
         }
         if asynchronous and len(columns["completions"]):
-            found |= run(_together(asynchronous, columns))
+            found |= run(_together(asynchronous, columns, parts))
         return {name: found.get(name, []) for name in self.terms}
 
     def _called(
-        self, name: str, reward: Reward, columns: Mapping[str, Any], update: bool
+        self,
+        name: str,
+        reward: Reward,
+        columns: Mapping[str, Any],
+        update: bool,
+        parts: dict[str, Values],
     ) -> Values:
         """A term's values for the rows of this process, whoever else's it has to see for them."""
         count, first = len(columns["completions"]), 0
         if update and compares_rows(reward) and isinstance(reward, ComparesRows):
-            return self._compared(name, reward, columns)
+            return self._compared(name, reward, logging_parts(columns, name, parts))
         if update and compares_rows(reward):
             own = {key: list(column) for key, column in columns.items() if by_row(column, count)}
             shares = self.gather(own)
@@ -198,7 +215,9 @@ class RewardSum:
             columns = {**columns, **whole}
         if not len(columns["completions"]):
             return []
-        return called(name, reward, columns)[first : first + count]
+        own_rows = slice(first, first + count)
+        columns = logging_parts(columns, name, parts, own_rows)
+        return called(name, reward, columns)[own_rows]
 
     def _compared(self, name: str, reward: ComparesRows, columns: Mapping[str, Any]) -> Values:
         """The same, where each process reads its own rows and they exchange what they read."""
@@ -258,6 +277,11 @@ def _in_training(log_metric: Any) -> bool:
     return bool(getattr(model, "training", False))
 
 
-async def _together(rewards: Mapping[str, Reward], columns: Mapping[str, Any]) -> dict[str, Values]:
-    answers = (awaited(name, reward, columns) for name, reward in rewards.items())
+async def _together(
+    rewards: Mapping[str, Reward], columns: Mapping[str, Any], parts: dict[str, Values]
+) -> dict[str, Values]:
+    answers = (
+        awaited(name, reward, logging_parts(columns, name, parts))
+        for name, reward in rewards.items()
+    )
     return dict(zip(rewards, await gather_or_cancel(answers), strict=True))

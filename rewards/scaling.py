@@ -67,22 +67,3 @@ def scaled(value: float, moments: Moments, scale: str | None) -> float:
         return value
     centred = value - moments.mean if scale == "whiten" else value
     return centred / moments.std if moments.std > 0 else centred
-
-
-def across_processes(value: Any) -> list[Any]:
-    """Every process's value, in order of their ranks; of a single process, its own."""
-    import torch.distributed as distributed
-
-    if not (distributed.is_available() and distributed.is_initialized()):
-        return [value]
-    values: list[Any] = [None] * distributed.get_world_size()
-    distributed.all_gather_object(values, value)
-    return values
-
-
-def process_index() -> int:
-    """The place of this process's value in that list."""
-    import torch.distributed as distributed
-
-    running = distributed.is_available() and distributed.is_initialized()
-    return distributed.get_rank() if running else 0

@@ -48,7 +48,7 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_custom_rewards(reader: Path) -> None:
-    assert run_page(DOCS / "custom-rewards.md", reader) == 12
+    assert run_page(DOCS / "custom-rewards.md", reader) == 13
 
 
 def test_safety(reader: Path) -> None:

@@ -56,6 +56,11 @@ class Turn:
         return self.action.edit(len(self.state.span))
 
     @property
+    def surprisals(self) -> list[float]:
+        """−log π of the tokens of the sentence: on average over samples, their entropy."""
+        return [-log_prob for log_prob in self.log_prob_T[1:].tolist()]
+
+    @property
     def size(self) -> int:
         """About how much there is to read, in characters: to batch a turn with its like."""
         return sum(map(len, (self.state.exchange.seeker_post, *self.state.span)))

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from rewards.empathy_change import EmpathyChange
+from rewards.reward_sum import RewardSum, Term
 from tests.rewards.fakes import ODD_TEXTS, FakeIdentifier
 
 COLUMNS: dict[str, Any] = {
@@ -18,6 +19,18 @@ def test_expected_and_called_levels_by_hand() -> None:
     gain = 1.6 - 0.25
     assert EmpathyChange(FakeIdentifier())(**COLUMNS) == pytest.approx([2 * gain, -gain, 0.0])
     assert EmpathyChange(FakeIdentifier(), argmax=True)(**COLUMNS) == [4.0, -2.0, 0.0]
+
+
+def test_the_change_of_each_mechanism_is_a_part() -> None:
+    scores = RewardSum({"change": Term(EmpathyChange(FakeIdentifier()))}).score(**COLUMNS)
+    gain = 1.6 - 0.25
+    assert {name: pytest.approx(values) for name, values in scores.parts.items()} == {
+        "change/emotional_reactions": [gain, -gain, 0.0],
+        "change/interpretations": [0.0, 0.0, 0.0],
+        "change/explorations": [gain, 0.0, 0.0],
+    }
+    parts = [sum(row) for row in zip(*scores.parts.values(), strict=True)]
+    assert scores.terms["change"] == pytest.approx(parts)
 
 
 def test_equal_pairs_are_assessed_once_and_originals_never_again() -> None:

@@ -137,6 +137,18 @@ def test_calibrated_the_best_habit_is_to_show_each_level_as_often_as_people_do()
     assert max(range(0, rows + 1, 4), key=lambda shown: total(shown, 1.0)) == 16
 
 
+def test_the_probability_of_each_target_level_is_a_part() -> None:
+    term = LevelAlignment(FakeIdentifier(), relative=True, weights={"interpretations": 0})
+    columns = COLUMNS | {"completions": ["I am sorry. Why?", " ", "I am sorry."]}
+    columns["explorations"] = [2, 0, None]
+    for update in (True, False):
+        scores = RewardSum({"levels": Term(term)}).score(update=update, **columns)
+        assert scores.parts == {
+            "levels/emotional_reactions": [0.7, 0.0, None],
+            "levels/explorations": [0.7, 0.0, None],
+        }
+
+
 def in_loops(term: LevelAlignment, facts: list[Any]) -> list[float]:
     """The same arithmetic, one pair of rows after the other."""
     weights = [weight for weight in term.weights.values() if weight]

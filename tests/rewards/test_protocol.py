@@ -154,6 +154,18 @@ def test_guarding_keeps_name_and_values() -> None:
     assert guarded(shorter, "brevity").__name__ == "brevity"
 
 
+def test_what_a_guarded_reward_logs_has_its_name() -> None:
+    def logs(completions: list[str], log_extra: Any, **_: Any) -> list[float]:
+        if log_extra is not None:
+            log_extra("length", [len(text) for text in completions])
+        return [0.0] * len(completions)
+
+    extra: dict[str, list[int]] = {}
+    guarded(logs)(completions=["a", "bb"], log_extra=extra.__setitem__)
+    assert extra == {"logs/length": [1, 2]}
+    assert guarded(logs)(completions=["a"], log_extra=None) == [0.0]
+
+
 @pytest.mark.parametrize("reward", [patient, Patient()])
 def test_guarding_an_async_reward_leaves_it_async(reward: Callable[..., Any]) -> None:
     guard = guarded(reward)

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewards.scaling import Moments, across_processes, merged, moments_of, scaled
+from rewards.scaling import Moments, merged, moments_of, scaled
+from rewriting.runtime.processes import across_processes
 
 VALUES = st.lists(st.floats(-1e3, 1e3), max_size=30)
 

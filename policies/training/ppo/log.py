@@ -8,7 +8,13 @@ from typing import Any, Final
 
 from policies.training.collapse import signs
 from policies.training.ppo.rollouts import Outcome, Rollout
-from policies.training.reinforce.log import deviation, distinct, mean
+from policies.training.reinforce.log import (
+    deviation,
+    distinct,
+    mean,
+    rewards_summary,
+    share_of_opening,
+)
 from policies.training.reinforce.samples import Rows, shortened
 
 METRICS: Final[Mapping[str, str]] = {
@@ -16,6 +22,7 @@ METRICS: Final[Mapping[str, str]] = {
     "reward": "Mean reward of a response: the weighted sum of the terms, without any penalty.",
     "reward_std": "Standard deviation of that reward over the responses of the step.",
     "rewards/*": "Mean of a reward term as it gave it, before scale and weight.",
+    "rewards/*/*": "Mean of a part that a term reports: `level_alignment` has each mechanism's.",
     "kl_k1": "KL to the reference per response, log π − log π_ref summed over its tokens.",
     "kl_k3": "The same by an estimator that is never negative and less noisy.",
     "kl_penalty": "What was subtracted from the rewards of a response's tokens for it.",
@@ -24,6 +31,8 @@ METRICS: Final[Mapping[str, str]] = {
     "response_words": "The same in words.",
     "unfinished": "Share of the responses that were cut off before they ended.",
     "distinct_responses": "1: all responses of the step differ; 0: all are the same.",
+    "share_questions": "Share of the responses that ask something.",
+    "share_opening": "Share of the responses that begin with the commonest three words.",
     "entropy": "Mean entropy of the distribution of a token, in nats.",
     "value": "What the value head expected before a token, on average.",
     "return": "What was to come from there on, on average: the value head's target.",
@@ -46,6 +55,7 @@ PANELS: Final[Mapping[str, Sequence[str]]] = {
     "responses, tokens": ("response_tokens",),
     "unfinished": ("unfinished",),
     "distinct responses": ("distinct_responses",),
+    "one trick": ("share_questions", "share_opening"),
     "entropy of a token": ("entropy",),
     "foreseen by the value head": ("explained_variance",),
     "clipped": ("clipped",),
@@ -58,6 +68,12 @@ WARNINGS: Final[Mapping[str, str]] = {
     "what is specific (specificity, mutual_information, repetition with across_batch).",
     "long": "responses have grown to twice their length. Some reward pays for it: raise kl_weight "
     "or end_penalty, or lower max_new_tokens.",
+    "questions": "nearly all responses ask something. Some reward pays for asking whatever is "
+    "asked: look at rewards/*/explorations and samples.jsonl, or raise kl_weight.",
+    "opening": "nearly all responses begin with the same words. Raise kl_weight, lower "
+    "learning_rate, or reward what is specific (repetition with across_batch).",
+    "mechanism": "one mechanism pays for nearly all of the rise of a reward since the start: see "
+    "rewards/*/*. Read samples.jsonl, raise kl_weight, or give the mechanisms other weights.",
     "flat": "all responses get the same reward, so there is nothing to learn from. Check the "
     "rewards on samples.jsonl.",
 }
@@ -68,16 +84,15 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """The figures of the responses of all processes. What nothing is known of is left out."""
     rewards = [outcome.reward for outcome in outcomes]
     figures = {"reward": mean(rewards), "reward_std": deviation(rewards)}
-    terms = dict.fromkeys(name for outcome in outcomes for name in outcome.terms)
-    figures |= {
-        f"rewards/{name}": mean([outcome.terms.get(name) for outcome in outcomes]) for name in terms
-    }
+    figures |= rewards_summary([{**outcome.terms, **outcome.parts} for outcome in outcomes])
     responses = [outcome.response for outcome in outcomes]
     figures |= {
         "response_tokens": mean([float(len(outcome.log_probs)) for outcome in outcomes]),
         "response_words": mean([float(len(response.split())) for response in responses]),
         "unfinished": mean([float(not outcome.finished) for outcome in outcomes]),
         "distinct_responses": distinct(responses),
+        "share_questions": mean([float("?" in response) for response in responses]),
+        "share_opening": share_of_opening(responses),
         "entropy": mean([value for outcome in outcomes for value in outcome.entropies]),
     }
     return {name: value for name, value in figures.items() if value is not None}
@@ -85,12 +100,8 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, float]:
 
 def new_warnings(rows: Sequence[Mapping[str, float]]) -> list[str]:
     """What is to be said after the last row: new signs of policies/training/collapse.py."""
-    names = {
-        "distinct_responses": "distinct_sentences",
-        "response_tokens": "sentence_tokens",
-        "reward_std": "reward_std",
-    }
-    renamed = [{new: row[old] for old, new in names.items() if old in row} for row in rows]
+    names = {"distinct_responses": "distinct_sentences", "response_tokens": "sentence_tokens"}
+    renamed = [{names.get(name, name): value for name, value in row.items()} for row in rows]
     before = signs(renamed[:-1])
     return [WARNINGS[sign] for sign in signs(renamed) if sign not in before]
 

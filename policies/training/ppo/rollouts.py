@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -91,6 +91,8 @@ class Outcome:
     values: list[float]
     entropies: list[float]
     ref_log_probs: list[float] | None = None
+    parts: Mapping[str, float | None] = field(default_factory=dict)
+    """What terms report beside their value, by TERM/PART."""
 
 
 def outcomes_of(
@@ -108,6 +110,7 @@ def outcomes_of(
             values=sampled.values[row].tolist(),
             entropies=sampled.entropies[row].tolist(),
             ref_log_probs=references[row].tolist() if references is not None else None,
+            parts={name: values[row] for name, values in scores.parts.items()},
         )
         for row in range(len(rollout.responses))
     ]

@@ -13,7 +13,9 @@ PANELS: Final[Mapping[str, Sequence[str]]] = {
     "actions": ("share_insert", "share_replace", "share_keep"),
     "new sentences, tokens": ("sentence_tokens",),
     "distinct sentences": ("distinct_sentences",),
+    "one trick": ("share_questions", "share_opening"),
     "entropy of the position": ("position_entropy",),
+    "entropy of a token": ("token_entropy",),
 }
 
 
@@ -23,12 +25,11 @@ def plot_curves(
     title: str,
     health: Mapping[str, Sequence[str]] = PANELS,
 ) -> None:
-    """A picture with a panel for the total, each reward term, and the signs of health."""
+    """A picture with a panel for the total, each reward term and its parts, and the signs of
+    health."""
     from matplotlib.figure import Figure
 
-    terms = dict.fromkeys(n for row in rows for n in row if n.startswith("rewards/"))
-    panels: dict[str, Sequence[str]] = {"reward": ["reward"]}
-    panels |= {name.removeprefix("rewards/"): [name] for name in terms} | dict(health)
+    panels = {"reward": ["reward"]} | reward_panels(rows) | dict(health)
     known = {name for row in rows for name in row}
     panels = {name: keys for name, keys in panels.items() if known.intersection(keys)}
     lines = math.ceil(len(panels) / COLUMNS) or 1
@@ -41,12 +42,22 @@ def plot_curves(
     for number, (name, keys) in enumerate(panels.items(), 1):
         axes = figure.add_subplot(lines, COLUMNS, number, title=name)
         for key in (key for key in keys if key in known):
-            label = key.removeprefix("share_")
+            label = key.rpartition("/")[2].removeprefix("share_")
             _curve(axes, rows, key, label=label, smooth=True)
             _curve(axes, rows, f"dev/{key}", label=f"{label}, dev", marker="o", markersize=3)
         if len(keys) > 1 or f"dev/{keys[0]}" in known:
             axes.legend(fontsize="x-small")
     figure.savefig(path, dpi=100)
+
+
+def reward_panels(rows: Sequence[Mapping[str, float]]) -> dict[str, Sequence[str]]:
+    """Title → figures: a panel for each term, and one for all parts of a term together."""
+    panels: dict[str, list[str]] = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        if name.startswith("rewards/"):
+            term, _, part = name.removeprefix("rewards/").partition("/")
+            panels.setdefault(f"{term}, by part" if part else term, []).append(name)
+    return dict(panels)
 
 
 def _curve(

@@ -7,15 +7,22 @@ processes can hand theirs round: every figure is of the whole batch, whoever com
 from __future__ import annotations
 
 import math
+import re
 import statistics
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from policies.training.rollouts import Episode
 from rewriting.edits import Operation
+
+OPENING: Final = 3
+"""Words that make the opening of a sentence."""
+QUESTION: Final = re.compile(r"[?？]\W*$")
+WORD: Final = re.compile(r"[\w']+")
 
 METRICS: Final[Mapping[str, str]] = {
     "step": "Steps done. Row 0, where there are dev exchanges, is the policy as it began.",
@@ -23,6 +30,7 @@ METRICS: Final[Mapping[str, str]] = {
     "reward_std": "Standard deviation of that reward over all episodes of the step.",
     "reward_spread": "The same among the samples of one exchange, averaged: what can be learnt.",
     "rewards/*": "Mean of a reward term as it gave it, before scale and weight.",
+    "rewards/*/*": "Mean of a part that a term reports: `empathy_change` has each mechanism's.",
     "kl_k1": "KL to the reference per episode, log π − log π_ref summed over positions and tokens.",
     "kl_k3": "The same by an estimator that is never negative and less noisy.",
     "kl_penalty": "What was subtracted from the reward of an episode for it.",
@@ -34,7 +42,10 @@ METRICS: Final[Mapping[str, str]] = {
     "sentence_tokens": "Mean length of the new sentences, in tokens, the ending one included.",
     "sentence_words": "The same in words.",
     "distinct_sentences": "1: all new sentences of the step differ; 0: all are the same.",
+    "share_questions": "Share of the new sentences that are questions.",
+    "share_opening": "Share of the new sentences that begin with the commonest three words.",
     "position_entropy": "Mean entropy of the choice of a position, in nats.",
+    "token_entropy": "Mean entropy of a token of a sentence, in nats, estimated by −log π of it.",
     "advantage": "Mean size of the advantages. 0: nothing to learn from this step.",
     "loss": "The policy loss per episode, averaged over `inner_epochs`. Its level means little.",
     "clipped": "Share of tokens that PPO's clipping left without a gradient.",
@@ -58,9 +69,14 @@ class Outcome:
     num_tokens: tuple[int, ...]
     """Of the new sentences."""
     entropies: tuple[float, ...]
+    """Of the choices of a position."""
     k1: float = 0.0
     k3: float = 0.0
     penalty: float = 0.0
+    parts: Mapping[str, float | None] = field(default_factory=dict)
+    """What terms report beside their value, by TERM/PART."""
+    surprisals: tuple[float, ...] = ()
+    """−log π of every token that was sampled, also of sentences that do not stand."""
 
 
 def outcomes_of(
@@ -79,6 +95,8 @@ def outcomes_of(
                 sentences=episode.sentences,
                 num_tokens=tuple(len(turn.action.tokens) for turn in episode.standing_turns),
                 entropies=tuple(turn.entropy for turn in episode.turns),
+                parts={name: values[number] for name, values in scores.parts.items()},
+                surprisals=tuple(s for turn in episode.turns for s in turn.surprisals),
                 **(kl_E[number] if kl_E else {}),
             )
         )
@@ -100,10 +118,7 @@ def summary(outcomes: Sequence[Outcome], num_samples: int = 1) -> dict[str, floa
         "reward_std": deviation(rewards),
         "reward_spread": mean([deviation(group) for group in groups]) if num_samples > 1 else None,
     }
-    terms = dict.fromkeys(name for outcome in outcomes for name in outcome.terms)
-    figures |= {
-        f"rewards/{name}": mean([outcome.terms.get(name) for outcome in outcomes]) for name in terms
-    }
+    figures |= rewards_summary([{**outcome.terms, **outcome.parts} for outcome in outcomes])
     figures |= {
         f"share_{operation}": mean([float(found == operation) for found in operations])
         for operation in Operation
@@ -113,9 +128,18 @@ def summary(outcomes: Sequence[Outcome], num_samples: int = 1) -> dict[str, floa
         "sentence_tokens": mean([float(n) for o in outcomes for n in o.num_tokens]),
         "sentence_words": mean([float(len(sentence.split())) for sentence in sentences]),
         "distinct_sentences": distinct(sentences),
+        "share_questions": mean([float(is_question(sentence)) for sentence in sentences]),
+        "share_opening": share_of_opening(sentences),
         "position_entropy": mean([value for o in outcomes for value in o.entropies]),
+        "token_entropy": mean([value for o in outcomes for value in o.surprisals]),
     }
     return {name: value for name, value in figures.items() if value is not None}
+
+
+def rewards_summary(rows: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
+    """The mean of every term, and of every part of one, over the rows that it applies to."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {f"rewards/{name}": mean([row.get(name) for row in rows]) for name in names}
 
 
 def kl_summary(outcomes: Sequence[Outcome]) -> dict[str, float]:
@@ -146,6 +170,23 @@ def distinct(sentences: Sequence[str]) -> float | None:
         return None
     different = {" ".join(sentence.casefold().split()) for sentence in sentences}
     return (len(different) - 1) / (len(sentences) - 1)
+
+
+def is_question(sentence: str) -> bool:
+    """Whether it ends with a question mark, whatever quotation marks or emojis come after it."""
+    return QUESTION.search(sentence) is not None
+
+
+def share_of_opening(sentences: Sequence[str]) -> float | None:
+    """The share of sentences that begin with the commonest three words; None for fewer than 2.
+
+    "How do you feel?" and "How do you cope with it?" are two sentences, and one trick. Case and
+    punctuation do not count.
+    """
+    if len(sentences) < 2:
+        return None
+    openings = Counter(tuple(WORD.findall(s.casefold())[:OPENING]) for s in sentences)
+    return max(openings.values()) / len(sentences)
 
 
 class Clock:

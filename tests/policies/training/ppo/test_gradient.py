@@ -34,6 +34,7 @@ SCORES = [1.0, -0.5, 2.0, 0.3]
 class Scores:
     totals = SCORES
     terms: ClassVar[dict[str, list[float]]] = {}
+    parts: ClassVar[dict[str, list[float]]] = {}
 
 
 def frozen_rollout(kind: str) -> tuple[Generator, Rollout, Targets]:

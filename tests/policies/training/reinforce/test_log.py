@@ -1,14 +1,37 @@
 """Figures by hand."""
 
 import pytest
+import torch
 
-from policies.training.reinforce.log import Outcome, distinct, kl_summary, summary
+from policies.editing.actions import Action
+from policies.training.reinforce.log import (
+    Outcome,
+    distinct,
+    is_question,
+    kl_summary,
+    outcomes_of,
+    share_of_opening,
+    summary,
+)
+from policies.training.rollouts import Episode, Turn
+from rewards.reward_sum import Scores
+from rewriting.exchange import Exchange, Rewrite
+from rewriting.loop import EditState
 
 OUTCOMES = [
     Outcome(1.0, {"a": 1.0, "b": None}, ("insert",), ("Oh dear.",), (4,), (1.0,), 0.5, 0.2, 0.05),
     Outcome(3.0, {"a": 3.0, "b": None}, ("keep",), (), (), (0.5,), 1.5, 0.4, 0.15),
     Outcome(5.0, {"a": 2.0, "b": 7.0}, ("replace", "keep"), ("oh  Dear.",), (6,), (0.0, 0.5)),
-    Outcome(None, {"a": 2.0, "b": None}, ("insert",), ("I see you.",), (5,), (0.0,)),
+    Outcome(
+        None,
+        {"a": 2.0, "b": None},
+        ("insert",),
+        ("“Oh dear, why?” 🙂",),
+        (5,),
+        (0.0,),
+        parts={"a/explorations": 0.5},
+        surprisals=(1.0, 2.5),
+    ),
 ]
 
 
@@ -25,9 +48,13 @@ def test_figures_by_hand() -> None:
             "share_keep": 0.4,
             "actions": 1.25,
             "sentence_tokens": 5.0,
-            "sentence_words": 7 / 3,
+            "sentence_words": 8 / 3,
             "distinct_sentences": 0.5,
+            "share_questions": 1 / 3,
+            "share_opening": 2 / 3,
+            "rewards/a/explorations": 0.5,
             "position_entropy": 0.4,
+            "token_entropy": 1.75,
         }
     )
     assert kl_summary(OUTCOMES) == pytest.approx({"kl_k1": 0.5, "kl_k3": 0.15, "kl_penalty": 0.05})
@@ -42,6 +69,41 @@ def test_what_is_not_known_is_left_out() -> None:
         "actions": 1.0,
         "position_entropy": 0.0,
     }
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [("Why?", True), ("Why?!", True), ('"Why?"', True), ("Why? Oh.", False), ("Why.", False)],
+)
+def test_questions(sentence: str, expected: bool) -> None:
+    assert is_question(sentence) is expected
+
+
+def test_openings() -> None:
+    asked = ["How do you feel?", "how do YOU, then?", "How did it go?", "I see."]
+    assert share_of_opening(asked) == 0.5
+    assert share_of_opening(["Oh.", "oh"]) == 1
+    assert share_of_opening(["Oh."]) is None
+
+
+def test_what_happened_to_an_episode() -> None:
+    """Two inserts, the first of which is replaced: figures of sentences are of what stands."""
+    log_probs = [torch.tensor([-0.1, -1.0, -2.0]), torch.tensor([-0.2, -3.0])]
+    exchange = Exchange("I failed.", "Try.")
+    actions = [Action(0, (5, 6), "A ghost."), Action(3, (7,), "Oh dear.")]
+    spans = [("Try.",), ("A ghost.", "Try.")]
+    turns = tuple(
+        Turn(EditState(exchange, span), action, log_prob_T, 0.5)
+        for span, action, log_prob_T in zip(spans, actions, log_probs, strict=True)
+    )
+    rewrite = Rewrite(exchange, "Oh dear. Try.", tuple(turn.edit for turn in turns))
+    scores = Scores({"a": [1.0]}, {"a": [1.0]}, [1.0], {"a/explorations": [0.25]})
+    (outcome,) = outcomes_of([Episode(turns, rewrite)], scores)
+    assert outcome.operations == ("insert", "replace")
+    assert outcome.sentences == ("Oh dear.",)
+    assert outcome.num_tokens == (1,)
+    assert outcome.surprisals == (1.0, 2.0, 3.0)
+    assert outcome.parts == {"a/explorations": 0.25}
 
 
 def test_distinct() -> None:
