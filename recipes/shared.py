@@ -12,10 +12,11 @@ from rewriting.errors import UserError
 # Weights by the audit of EPITOME's dev part (docs/results/reward.md): contrast does the work, and
 # the other terms keep what it does not see: levels of empathy, coherence, repetition, hurt. Fluency
 # is a logarithm, since 1 / perplexity pays most for the stock phrases that a language model knows.
-# Sense takes off what is about the post and wrong about it, which contrast pays for.
+# Sense takes off what is about the post and wrong about it, which contrast pays for: more than
+# contrast can give, or the agent says false things with the post's words.
 PARTNER_REWARDS = (
     "{empathy_change: 1.0, contrast: 1.0, fluency: {weight: 0.3, log: true}, coherence: 2.0, "
-    "repetition: 1.0, kindness: 1.0, sense: 1.0, edit_size: 0, specificity: 0}"
+    "repetition: 1.0, kindness: 1.0, sense: 10.0, edit_size: 0, specificity: 0}"
 )
 """What `train.py partner` rewards, `rewriting rewrite` ranks candidates by and `evaluate.py audit`
 audits, unless told otherwise."""

@@ -38,7 +38,6 @@ from rewriting.runtime.files import disk_errors, write_json
 SHIPPED = Path(__file__).parent / "shipped" / "sense"
 SETTINGS, WEIGHTS = "sense.json", "sense.safetensors"
 BARS = "bars"  # of the levels that the identifier `joint` calls
-MOST_DOUBT = 6.0  # nats
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +58,18 @@ class SenseReading:
 
 
 class Sense:
-    """The log-probability that a new sentence makes sense, is true and does not hurt, as far as it
-    lies below that of `floor`; of several new sentences the worst counts.
+    """What a new sentence loses where it probably makes no sense, is untrue of this person or
+    hurts: 0 from a probability of `floor` of being welcome on, −1 at a probability of 0, on a line
+    between them. Of several new sentences the worst counts.
 
-    floor: the probability from which on a sentence loses nothing. Above it there is nothing to
-    win: a stock sentence is surely right, and the surer answer is not the better one.
-    In: completions, seeker_post, response_post, optionally sentence. Out: −6 − log floor to 0; 0
-    where nothing is new.
+    There is nothing to win: a stock sentence is surely right, and the surer answer is not the
+    better one. The loss is bounded and ends at the floor, so that what people really say, which
+    the model is less sure of, keeps what the other terms pay.
+    In: completions, seeker_post, response_post, optionally sentence. Out: −1 to 0; 0 where nothing
+    is new.
     """
 
-    def __init__(self, model: SenseModel, *, floor: float = 0.1, name: str = "sense") -> None:
+    def __init__(self, model: SenseModel, *, floor: float = 0.2, name: str = "sense") -> None:
         if isinstance(floor, bool) or not isinstance(floor, int | float) or not 0 < floor <= 1:
             raise UserError(f"floor is a probability above 0, not {floor!r}.")
         self.__name__ = name
@@ -86,14 +87,8 @@ class Sense:
     ) -> list[float]:
         rows = new_of_rows(completions, response_post, sentence)
         pairs = [(post, text) for post, new in zip(seeker_post, rows, strict=True) for text in new]
-        least = math.log(self.floor)
-        found = iter([min(log_welcome(one) - least, 0.0) for one in self.model.read(pairs)])
+        found = iter([min(one.welcome / self.floor, 1.0) - 1.0 for one in self.model.read(pairs)])
         return [min([next(found) for _ in new], default=0.0) for new in rows]
-
-
-def log_welcome(reading: SenseReading) -> float:
-    """The log-probability of being welcome; at least −6, so that one sentence is not everything."""
-    return max(math.log(max(reading.welcome, 1e-9)), -MOST_DOUBT)
 
 
 class SenseModel(nn.Module):

@@ -87,8 +87,11 @@ def load_identifier(name: str = DEFAULT_IDENTIFIER) -> Identifier:
         return Micromodels.load(folder)
     if kind == "sense.json":
         from rewards.identifiers.joint import JointIdentifier
+        from rewards.sense import SenseModel
 
-        return JointIdentifier.load(folder)
+        # The shipped model is loaded once: the reward `sense` and the output gate ask it too.
+        shared = SenseModel.shared() if folder == NAMES[JOINT] else None
+        return JointIdentifier.load(folder, model=shared)
     from rewards.identifiers.in_context import ContextualIdentifier
 
     return ContextualIdentifier.load(folder)
