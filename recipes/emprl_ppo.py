@@ -76,7 +76,7 @@ def reinforce(
     rows = rows_of_steps(config, splits)
     dev = drawn(splits["dev"], config.dev_rows, config.seed) if config.dev_rows else []
     file = Path(config.targets).expanduser() if config.targets else output / "targets.jsonl"
-    labelled = with_targets([*rows, *dev], config.identifier, file, accelerator)
+    labelled = with_targets([*rows, *dev], config.identifier, file)
     chosen = labelled[: len(rows)]
     if config.balance > 1:
         chosen = balanced(chosen, config.steps * config.batch_size, config.seed)
