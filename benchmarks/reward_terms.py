@@ -194,7 +194,7 @@ def forget() -> None:
     split_sentences.cache_clear()
     for thing in gc.get_objects():
         if type(thing) is ScoreCache:
-            thing._known.clear()
+            thing.forget()
 
 
 def measure(work: Mapping[str, Work], blocks: Sequence[Columns]) -> dict[str, list[float]]:

@@ -53,7 +53,8 @@ def rows_of_steps(config: Config, splits: dict[Split, list[Exchange]]) -> list[E
 def build_reward(config: Config) -> RewardSum:
     from rewards.named import Models, build_rewards
 
-    return build_rewards(config.rewards, Models(identifier=config.identifier))
+    models = Models(identifier=config.identifier, batch_size=config.reward_batch_size or None)
+    return build_rewards(config.rewards, models)
 
 
 def reinforce(

@@ -108,11 +108,12 @@ def _rounds(
 ) -> Iterator[tuple[Sequence[str], list[Levels]]]:
     """The levels of what is missing, in rounds of `CHUNK` rows for each process."""
     from rewards.identifiers.named import load_identifier
+    from rewards.models import default_batch_size
     from rewriting.runtime.progress import progress_of_first
 
     if not missing:
         return
-    judge = load_identifier(identifier)
+    judge = load_identifier(identifier, batch_size=default_batch_size())
 
     def judged(exchanges: Sequence[Exchange]) -> list[Levels]:
         seekers = [one.seeker_post for one in exchanges]

@@ -16,7 +16,6 @@ from recipes.expected_targets import with_expected_targets
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange, Label
 
-
 ROOT = Path(__file__).parent.parent.parent
 
 

@@ -38,7 +38,7 @@ class Counting(Words):
 @pytest.fixture
 def identifier(monkeypatch: pytest.MonkeyPatch) -> Counting:
     counting = Counting()
-    monkeypatch.setattr(named, "load_identifier", lambda name="words": counting)
+    monkeypatch.setattr(named, "load_identifier", lambda name="words", **_: counting)
     return counting
 
 
@@ -168,7 +168,7 @@ class Dying:
             raise SystemExit(3)
         return judge.assess(*posts, **options)
 
-named.load_identifier = lambda name="words": Dying()
+named.load_identifier = lambda name="words", **_: Dying()
 rows = [Exchange("I failed.", f"{'So sorry' if n % 3 else 'Study'} {n}.") for n in range(21)]
 # Only the first process is given the file, as where machines share no disk.
 own = file if rank == 0 else file.parent / "nowhere" / "targets.jsonl"
