@@ -98,6 +98,7 @@ def run(config: Config) -> dict[str, Any]:
         load_sentence_encoder(config.encoder),
         name=config.encoder,
         batch_size=64,
+        remember_all=True,
         cache_size=TRAINING_CACHE,
     )
     identifier = load_identifier(config.identifier)

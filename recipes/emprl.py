@@ -33,14 +33,14 @@ COUNTS = "sft_steps sft_batch_size sft_micro_batch_size balance"
 AMOUNTS = (
     "max_rows sft_learning_rate sft_average sft_dev_rows learning_rate value_rate_factor clip "
     "value_clip value_weight gamma lam kl_weight kl_target kl_horizon target_kl end_penalty "
-    "dev_rows"
+    "dev_rows reward_batch_size"
 )
 """Fields that are 0 or more."""
 NO_DIFFERENCE = (
     "output report_to targets temperature top_p half sft_micro_batch_size micro_batch_size "
-    "save_every show_every"
+    "reward_batch_size save_every show_every"
 )
-"""Fields that change neither weights nor log: a run may go on with others."""
+"""Fields that change weights and log by rounding at the most: a run may go on with others."""
 
 
 @dataclass
@@ -92,6 +92,10 @@ class Config:
     rewards: str = field(
         default="{level_alignment: 1.0}",
         metadata={"help": "Name → weight, as YAML. Weight 0: logged only. path.py:function too."},
+    )
+    reward_batch_size: int = field(
+        default=0,
+        metadata={"help": "Texts that a reward model reads at once; 0: 8 on a CPU, 64 on a GPU."},
     )
     adapter: str = field(default="prefix", metadata={"help": "What is trained: prefix or lora."})
     num_virtual_tokens: int = field(default=20, metadata={"help": "Length of the prefix."})

@@ -44,11 +44,14 @@ COUNTS = (
 """Fields that are 1 or more."""
 AMOUNTS = (
     "rank warm_steps warm_learning_rate head_factor steps max_empathy clip learning_rate "
-    "weight_decay kl_weight kl_target kl_horizon entropy_weight dev_rows"
+    "weight_decay kl_weight kl_target kl_horizon entropy_weight dev_rows reward_batch_size"
 )
 """Fields that are 0 or more."""
-NO_DIFFERENCE = "output report_to temperature top_p half micro_batch_size save_every show_every"
-"""Fields that change neither weights nor log: a run may go on with others."""
+NO_DIFFERENCE = (
+    "output report_to temperature top_p half micro_batch_size reward_batch_size save_every "
+    "show_every"
+)
+"""Fields that change weights and log by rounding at the most: a run may go on with others."""
 
 
 @dataclass
@@ -86,6 +89,10 @@ class Config:
     rewards: str = field(
         default=PARTNER_REWARDS,
         metadata={"help": "Name → weight, as YAML. Weight 0: logged only. path.py:function too."},
+    )
+    reward_batch_size: int = field(
+        default=0,
+        metadata={"help": "Texts that a reward model reads at once; 0: 8 on a CPU, 64 on a GPU."},
     )
     rank: int = field(default=16, metadata={"help": "Of LoRA in a new policy; 0: the whole model."})
     alpha: int = field(default=32, metadata={"help": "LoRA's scale is alpha / rank."})
@@ -170,7 +177,11 @@ def run(config: Config) -> dict[str, Any]:
     agent = start_agent(config)
     # A policy that is the whole model cannot also be the frozen judge of fluency.
     judge = agent.backbone if agent.settings.rank else config.model
-    models = Models(identifier=config.identifier, language_model=judge)
+    models = Models(
+        identifier=config.identifier,
+        language_model=judge,
+        batch_size=config.reward_batch_size or None,
+    )
     reward = build_rewards(config.rewards, models)
     if config.warm_steps:
         warm_up(config, agent, splits, accelerator)

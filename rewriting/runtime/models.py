@@ -241,7 +241,7 @@ def load_sentence_encoder(
     with _explained(name), quiet_transformers():
         model = SentenceTransformer(
             source,
-            device=str(device or _default_device()),
+            device=str(device or default_device()),
             local_files_only=local,
             model_kwargs={"use_safetensors": True, "dtype": torch.float32},
         )
@@ -258,7 +258,7 @@ def _load(name: str, kind: Any, dtype: Any, device: Any) -> tuple[Any, Any]:
     from transformers import AutoTokenizer
 
     source, local = _source(name)
-    device = torch.device(device or _default_device())
+    device = torch.device(device or default_device())
     if dtype is None:
         dtype = torch.float32 if device.type == "cpu" else torch.bfloat16
     # Without an explicit False, transformers asks at the terminal whether to run a model's code.
@@ -283,7 +283,7 @@ def _source(name: str) -> tuple[str, bool]:
     return source, local
 
 
-def _default_device() -> str:
+def default_device() -> str:
     """The GPU of this process, where accelerate has set one for each, or the CPU."""
     import torch
 

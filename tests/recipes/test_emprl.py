@@ -66,7 +66,7 @@ SETTINGS: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def identifier(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(named, "load_identifier", lambda name="words": Words())
+    monkeypatch.setattr(named, "load_identifier", lambda name="words", **_: Words())
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Sense by hand; its model in and out of a folder; its loss by hand."""
 
+import copy
 import json
 import math
 from collections.abc import Sequence
@@ -107,8 +108,13 @@ def test_a_saved_model_gives_the_same_numbers(model: SenseModel, tmp_path: Path)
 
 def test_a_score_does_not_depend_on_the_company(model: SenseModel) -> None:
     together = model.read(PAIRS)
-    model._known._known.clear()
+    model._known.forget()
     assert [model.read([pair])[0] for pair in reversed(PAIRS)] == together[::-1]
+    in_batches = copy.copy(model)
+    in_batches._known = in_batches._memory(3)
+    for found, alone in zip(in_batches.read(PAIRS), together, strict=True):
+        assert found.welcome == pytest.approx(alone.welcome, abs=1e-6)
+        assert found.some == pytest.approx(alone.some, abs=1e-6)
     assert model.read([]) == []
 
 
