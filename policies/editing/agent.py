@@ -248,7 +248,7 @@ class EditAgent:
             logits_BP = self._read(reading, head, prompts)
             counts = [num_positions(len(prompt.ends)) for prompt in prompts]
             row_seeds = [derive_seed(seed, "position") for seed in seeds]
-            positions = sample_positions(logits_BP, counts, row_seeds)
+            positions = sample_positions(logits_BP, row_seeds)
             writing = [row for row, count in enumerate(counts) if positions[row] < count - 1]
             if writing:
                 reading.select(writing)

@@ -57,6 +57,8 @@ class Encoded:
 class AnyReading(Protocol):
     """How far a decoder has read some rows."""
 
+    model: Any
+
     def read(self, rows: Sequence[Sequence[int]]) -> Piece: ...
     def select(self, rows: Sequence[int]) -> None: ...
 
