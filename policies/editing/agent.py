@@ -34,6 +34,7 @@ from policies.editing.prompt import Prompt, ending_tokens, instruction, state_pr
 from policies.editing.sentence_writer import SentenceWriter
 from policies.editing.settings import FILE, EditSettings, read_settings, write_settings
 from policies.reading.cached_reading import Reading
+from policies.reading.windows import check_window
 from rewriting.edits import Edit, num_positions
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange, Rewrite
@@ -88,6 +89,8 @@ class EditAgent:
                 f"{backbone.max_length}; set max_prompt_tokens to {MIN_PROMPT_TOKENS} or more, "
                 "max_new_tokens to less, or take a model that reads more."
             )
+        num_tokens = self.max_prompt_tokens + reserved
+        check_window(model, backbone.name, num_tokens, "max_prompt_tokens")
 
     # ---- what it has been and what it becomes
 

@@ -32,6 +32,7 @@ from policies.generating.prefix import read_tensors
 from policies.generating.prompt import context_tokens, plain_tokens
 from policies.generating.settings import FILE, GeneratorSettings, read_settings, write_settings
 from policies.generating.value_head import ValueHead
+from policies.reading.windows import check_window
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange, Rewrite
 from rewriting.runtime.files import disk_errors
@@ -102,6 +103,9 @@ class Generator:
                 f"the model reads {limit} tokens, and context, response and prefix take {needed}. "
                 "Lower max_context_tokens or max_new_tokens."
             )
+        if self.model.is_seq2seq:  # the decoder reads no context, and the encoder reads it whole
+            needed -= settings.max_context_tokens
+        check_window(self.model.model, self.model_name, needed, "max_context_tokens")
 
     # ---- what it has been and what it becomes
 

@@ -190,8 +190,10 @@ def test_a_run_leaves_a_policy_that_rewrites(
     exchange = Exchange("I lost my cat.", "Get another. It is fine.")
     assert policy.rewrite([exchange], seed=1) == policy.rewrite([exchange], seed=1)
     warm = load_policy(str(folder / "warm_start" / "policy"))
-    for one in (policy, warm):  # an untaught head keeps about one response of six
-        texts = {one.rewrite([exchange], seed=seed)[0].rewritten_response for seed in range(6)}
+    # An untaught head keeps about one response of six, and most sentences are cut off by the limit.
+    # About one in five changes the response: fewer than two of sixty, once in 35,000 times.
+    for one in (policy, warm):
+        texts = {one.rewrite([exchange], seed=seed)[0].rewritten_response for seed in range(60)}
         assert len(texts - {exchange.response_post}) > 1
 
 
