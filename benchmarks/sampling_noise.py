@@ -24,6 +24,7 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from stopwatch import Stopwatch
+
 from policies.reading.cached_reading import Reading
 from policies.reading.sampling import draw, uniforms
 from rewriting.runtime.attention import share_keys

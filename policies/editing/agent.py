@@ -41,6 +41,7 @@ from rewriting.exchange import Exchange, Rewrite
 from rewriting.loop import EditState, rewrite_by_edits
 from rewriting.runtime.backbone import Backbone
 from rewriting.runtime.files import disk_errors
+from rewriting.runtime.model_options import DEFAULT, ModelOptions
 from rewriting.runtime.seeds import derive_seed
 
 MIN_PROMPT_TOKENS = 64
@@ -136,22 +137,25 @@ class EditAgent:
         *,
         trainable: bool = False,
         name: str = "",
+        options: ModelOptions = DEFAULT,
         **changes: Any,
     ) -> EditAgent:
         """The policy of a folder; `changes` are other settings than it was saved with.
 
         backbone: what to put it on; by default the shared one of its name, or, for a policy that
-        is a whole model, one of its own.
+        is a whole model, one of its own, loaded by `options`.
         """
         folder = Path(folder)
         backbone_name, settings = read_settings(folder)
         if not settings.rank:
             dtype = torch.float32 if trainable else None
-            backbone = Backbone.load(str(folder / "model"), dtype=dtype)
+            options.check(whole_model=trainable)
+            backbone = Backbone.load(str(folder / "model"), dtype=dtype, options=options)
             backbone.name = backbone_name
         settings = replace(settings, **changes)
         name = name or folder.resolve().name
-        agent = cls(backbone or Backbone.shared(backbone_name), settings, name=name)
+        backbone = backbone or Backbone.shared(backbone_name, options)
+        agent = cls(backbone, settings, name=name)
         _, role, head = agent._roles["policy"]
         if role is not None:
             roles.load_adapter(agent.backbone, role, folder)

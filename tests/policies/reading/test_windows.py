@@ -1,4 +1,4 @@
-"""Models that forget what lies behind a window are refused where it is too short, and only there."""
+"""Models that forget what lies behind a window are refused where it is too short, only there."""
 
 from typing import Any
 
@@ -92,7 +92,7 @@ def test_a_generator_needs_a_window_for_prefix_context_and_response(
     if served:
         Generator(model, settings, model_name="tiny-gemma")
         return
-    with pytest.raises(UserError, match="tiny-gemma .* over 88 tokens, .* up to 89.*Lower max_con"):
+    with pytest.raises(UserError, match=r"over 88 tokens, .* up to 89.*Lower max_con"):
         Generator(model, settings, model_name="tiny-gemma")
 
 
@@ -129,5 +129,5 @@ def test_a_model_with_a_state_instead_of_a_cache_is_refused() -> None:
     from transformers import MambaConfig, MambaForCausalLM
 
     config = MambaConfig(vocab_size=9, hidden_size=8, state_size=4, num_hidden_layers=1)
-    with pytest.raises(UserError, match="tiny-mamba has .* layers, which read the padding"):
+    with pytest.raises(UserError, match=r"tiny-mamba has .* layers, which read the padding"):
         check_window(MambaForCausalLM(config), "tiny-mamba", 10, "max_prompt_tokens")
