@@ -241,7 +241,7 @@ def shares(config: Config, num_processes: int) -> str:
     parts = []
     if config.stage != "ppo":
         rows = share_of("sft_batch_size", config.sft_batch_size, num_processes)
-        parts.append(f"{rows} exchanges a step in the supervised stage")
+        parts.append(f"{rows} exchange(s) a step in the supervised stage")
     if config.stage != "sft":
         rows = share_of("batch_size", config.batch_size, num_processes)
         if 0 < config.minibatch_size < num_processes:
@@ -250,7 +250,7 @@ def shares(config: Config, num_processes: int) -> str:
                 "without a response in an update. Make it as many, better several times as many."
             )
         updated = f"{config.minibatch_size / num_processes:g}"
-        parts.append(f"{rows} responses a step in PPO, {updated} of them in each update")
+        parts.append(f"{rows} response(s) a step in PPO, {updated} of them in each update")
     return f"each gets {' and '.join(parts)}"
 
 

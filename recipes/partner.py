@@ -244,11 +244,13 @@ def shares(config: Config, num_processes: int) -> str:
     parts = []
     if config.warm_steps:
         rows = share_of("warm_batch_size", config.warm_batch_size, num_processes)
-        parts.append(f"{rows} rows a step in the warm start")
+        parts.append(f"{rows} row(s) a step in the warm start")
     if config.steps:
         rows = share_of("batch_size", config.batch_size, num_processes)
         rewrites = rows * config.num_samples
-        parts.append(f"{rows} exchanges a step with {rewrites} rewrites in reinforcement learning")
+        parts.append(
+            f"{rows} exchange(s) a step with {rewrites} rewrites in reinforcement learning"
+        )
     return f"each gets {' and '.join(parts) or 'nothing to train'}"
 
 

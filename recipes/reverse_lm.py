@@ -95,7 +95,9 @@ def run(config: Config) -> dict[str, Any]:
     accelerator = Accelerator()
     count = accelerator.num_processes
     share = share_of("batch_size", config.batch_size, count)
-    logger.info("%d process(es) on %s: each gets %d pairs a step", count, accelerator.device, share)
+    logger.info(
+        "%d process(es) on %s: each gets %d pair(s) a step", count, accelerator.device, share
+    )
     splits = load_splits(
         config.data, max_rows=config.max_rows, first_turns=config.first_turns, seed=config.seed
     )

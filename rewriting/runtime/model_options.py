@@ -40,8 +40,8 @@ class ModelOptions:
     compile: bool = field(
         default=False,
         metadata={
-            "help": "Compile the language model with torch.compile: minutes at the start, for "
-            "faster steps on a GPU."
+            "help": "Compile the language model with torch.compile, which takes minutes at the "
+            "start of a run."
         },
     )
 

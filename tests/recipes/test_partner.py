@@ -280,6 +280,7 @@ def test_two_processes_give_the_figures_of_one(config: Config, tmp_path: Path) -
     )
     assert done.returncode == 0, done.stderr
     assert "2 process(es)" in done.stderr
+    assert "each gets 2 row(s) a step in the warm start and 1 exchange(s) a step" in done.stderr
     for one, two in zip(log(tmp_path / "run"), log(tmp_path / "two"), strict=True):
         assert two == pytest.approx(one, rel=1e-4, abs=1e-5)
     two_weights = weights(tmp_path / "two")
@@ -301,6 +302,8 @@ def test_two_processes_give_the_figures_of_one(config: Config, tmp_path: Path) -
         ({"kl_horizon": -1}, "kl_horizon must be 0 or more"),
         ({"kl_weight": 0, "kl_target": 6}, "give kl_weight, its start, too"),
         ({"top_p": 0}, "top_p above 0"),
+        ({"attention": "fast"}, "attention is eager, sdpa, flash_attention_2 or ''"),
+        ({"load_in_4bit": True}, "load_in_4bit needs"),
         ({"report_to": "carrier-pigeon"}, "report_to carrier-pigeon"),
     ],
 )
