@@ -66,8 +66,8 @@ def test_a_config_can_be_shared_by_up_to_eight_processes(name: str, num_processe
         ),
         (
             "emprl_paper.yaml",
-            "each gets 8 exchange(s) a step in the supervised stage and 32 response(s) a step in PPO, "
-            "8 of them in each update",
+            "each gets 8 exchange(s) a step in the supervised stage and 32 response(s) a step in "
+            "PPO, 8 of them in each update",
         ),
     ],
 )
