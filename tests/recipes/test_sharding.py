@@ -103,12 +103,21 @@ def arguments(tmp_path: Path, jsonl: Callable[..., Path]) -> list[str]:
     return ["grpo", *files.split(), *sizes.split(), *rewards, "--steps", "2", "--save_every", "2"]
 
 
+@pytest.fixture
+def edits(jsonl: Callable[..., Path]) -> list[str]:
+    """What makes that a run of edits, with a supervised start."""
+    warm_data = jsonl([row | {"edits": []} for row in ROWS], "edited.jsonl")
+    return ["--actions", "edits", "--warm_steps", "2", "--warm_data", str(warm_data)]
+
+
+@pytest.mark.parametrize("actions", ["rewrites", "edits"])
 @pytest.mark.parametrize("launch", ["fsdp", "deepspeed_zero2", "deepspeed_zero3"])
-def test_a_sharded_rewriter_is_trained_and_saved_whole(
-    launch: str, arguments: list[str], tmp_path: Path
+def test_a_sharded_policy_is_trained_and_saved_whole(
+    launch: str, actions: str, arguments: list[str], edits: list[str], tmp_path: Path
 ) -> None:
     if launch != "fsdp" and not find_spec("deepspeed"):
         pytest.skip("deepspeed is not installed")
+    arguments += edits if actions == "edits" else []
     command = [sys.executable, "-m", "accelerate.commands.launch", "--main_process_port", "0"]
     command += ["--config_file", f"configs/launch/{launch}.yaml", "--num_processes", "2"]
     command += ["--mixed_precision", "no", "tests/recipes/sharded_run.py", *arguments]
@@ -119,7 +128,8 @@ def test_a_sharded_rewriter_is_trained_and_saved_whole(
     )
     assert done.returncode == 0, done.stderr[-3000:]
     first, second = ((tmp_path / f"lengths{rank}").read_text() for rank in (0, 1))
-    assert first != second  # one process ended earlier, and did not leave the other waiting
+    if actions == "rewrites":  # one process ended earlier, and did not leave the other waiting
+        assert first != second
     folder = tmp_path / "run" / "policy"
     log = json.loads((folder / "results.json").read_text())["figures"]["log"]
     assert [row["step"] for row in log] == [1, 2]
