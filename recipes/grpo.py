@@ -103,7 +103,7 @@ class Config:
         "sample:rewrites_train", "For edits: exchanges with `edits`, for the supervised start."
     )
     warm_batch_size: int = setting(4, "Examples per supervised step and process.")
-    warm_learning_rate: float = setting(5e-4, "Peak learning rate of the supervised start.")
+    warm_learning_rate: float = setting(1e-3, "Peak learning rate of the supervised start.")
     use_vllm: bool = setting(False, "Sample with vLLM, as TRL does (GPU).")
     gradient_checkpointing: bool = setting(False, "Less memory, slower.")
     trl: str = setting(

@@ -58,10 +58,13 @@ def with_warm_start(model: Any, folder: Path | None, arguments: Any) -> Any:
     from peft import PeftModel
 
     plugin = arguments.deepspeed_plugin
-    options: dict[str, Any] = (
-        {"autocast_adapter_dtype": False} if plugin and plugin.zero_stage == 3 else {}
+    own_format = bool(plugin) and plugin.zero_stage == 3
+    trained = PeftModel.from_pretrained(
+        model, folder, is_trainable=True, autocast_adapter_dtype=not own_format
     )
-    return PeftModel.from_pretrained(model, folder, is_trainable=True, **options)
+    # The folder has the model's name, which PEFT would look for on the hub at every checkpoint.
+    trained.peft_config["default"].base_model_name_or_path = model.config.name_or_path
+    return trained
 
 
 def sample_together(trainer: Any, model: Any) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
+import peft
 import pytest
 import torch
 import yaml
@@ -22,7 +23,7 @@ from policies.named import load_policy
 from recipes import sharding
 from rewriting import Exchange, UserError
 from tests.recipes.test_grpo import ROWS, TEMPLATE
-from tests.tiny_lm import tiny_llama, tiny_tokenizer
+from tests.tiny_lm import tiny_llama, tiny_tokenizer, write_tiny_llama
 
 ROOT = Path(__file__).parent.parent.parent
 FILES = sorted((ROOT / "configs" / "launch").glob("*.yaml"))
@@ -85,6 +86,23 @@ def test_reward_models_without_weights_are_refused(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("FSDP_CPU_RAM_EFFICIENT_LOADING", "true")
     with pytest.raises(UserError, match="reward models empty"):
         sharding.begin()
+
+
+def test_an_adapter_of_a_warm_start_is_trained_on_and_asks_no_hub(tmp_path: Path) -> None:
+    write_tiny_llama(tmp_path / "model")
+    model = LlamaForCausalLM.from_pretrained(tmp_path / "model")
+    peft.get_peft_model(model, peft.LoraConfig(target_modules=["q_proj"])).save_pretrained(
+        tmp_path / "warm_start"
+    )
+    described = tmp_path / "warm_start" / "adapter_config.json"
+    named = json.loads(described.read_text()) | {"base_model_name_or_path": "smollm2-135m"}
+    described.write_text(json.dumps(named))
+    model = LlamaForCausalLM.from_pretrained(tmp_path / "model")
+    arguments = Namespace(deepspeed_plugin=None)
+    assert sharding.with_warm_start(model, None, arguments) is model
+    trained = sharding.with_warm_start(model, tmp_path / "warm_start", arguments)
+    assert any(weight.requires_grad for weight in trained.parameters())
+    trained.save_pretrained(tmp_path / "saved")  # a warning, had it looked for the short name
 
 
 @pytest.fixture
