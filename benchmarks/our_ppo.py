@@ -24,7 +24,7 @@ from policies.generating.generator import Generator
 from policies.training.ppo.rollouts import Rollout, outcomes_of, reference_log_probs, targets_of
 from policies.training.ppo.update import improve
 from rewards.kl import AdaptiveController, KLPenalty
-from rewriting.runtime.supervised import Trainable
+from rewriting.runtime.training.supervised import Trainable
 
 
 def ours(settings: dict[str, Any]) -> Callable[[TwoClocks], Any]:

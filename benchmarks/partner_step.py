@@ -49,7 +49,7 @@ from recipes.shared import kl_penalty
 from recipes.sources import drawn
 from rewriting.data import load_exchanges
 from rewriting.exchange import Exchange
-from rewriting.runtime.supervised import Trainable
+from rewriting.runtime.training.supervised import Trainable
 
 PARTS = ("sampling", "rewards", "reference", "update")
 

@@ -85,7 +85,7 @@ def run(config: Config) -> dict[str, Any]:
     from recipes.sources import drawn, load_splits
     from rewards.mutual_information import REVERSE_ROLE
     from rewriting.runtime.backbone import Backbone
-    from rewriting.runtime.supervised import train
+    from rewriting.runtime.training.supervised import train
 
     accelerator = Accelerator()
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)

@@ -248,7 +248,7 @@ class Generator:
     def supervised_loss(self, exchanges: Sequence[Exchange]) -> tuple[Tensor, float]:
         """Minus log π of the human responses, summed, and the number of their tokens.
 
-        At temperature 1, whatever is sampled with. Goes into rewriting/runtime/supervised.train,
+        At temperature 1, whatever is sampled with. Goes into rewriting/runtime/training/supervised.train,
         whose module is `generator.module`.
         """
         self.module.eval()  # that loop turns dropout on, and with LoRA the module is the model

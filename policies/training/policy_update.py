@@ -14,7 +14,7 @@ from torch import Tensor
 from policies.editing.actions import Agent
 from policies.training import losses
 from policies.training.rollouts import Episode, Turn, joint, padded
-from rewriting.runtime.supervised import Trainable
+from rewriting.runtime.training.supervised import Trainable
 
 
 class Penalty(Protocol):

@@ -15,7 +15,7 @@ from rewards.identifiers import appraisal_evaluation
 from rewards.identifiers.alignment import load_alignment
 from rewards.identifiers.appraisals import load_appraiser
 from rewriting.errors import UserError
-from rewriting.runtime.supervised import LossLog
+from rewriting.runtime.training.supervised import LossLog
 from tests.rewards.identifiers.test_appraisal_prompts import write_t5
 from tests.tiny_lm import write_tiny_encoder
 

@@ -12,7 +12,7 @@ from recipes.coherence import Config, fitted_temperature, run, scores_of
 from recipes.entry import run_training
 from rewards.coherence import Coherence, CoherenceModel
 from rewards.sentence_pairs import SentencePair
-from rewriting.runtime.supervised import LossLog
+from rewriting.runtime.training.supervised import LossLog
 from tests.rewards.test_coherence import HandMade, dot_product_head
 from tests.tiny_lm import write_tiny_encoder
 

@@ -55,12 +55,12 @@ from policies.training.reinforce.samples import OnSamples, SampleFile
 from policies.training.rollouts import column_names
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
-from rewriting.runtime.checkpoints import Checkpoints, Part
 from rewriting.runtime.files import disk_errors
-from rewriting.runtime.loss_log import LossLog
 from rewriting.runtime.progress import progress_bar
 from rewriting.runtime.seeds import derive_seed, rows_of_step
-from rewriting.runtime.supervised import Best, Trainable, check_replicas, rate_factor
+from rewriting.runtime.training.checkpoints import Checkpoints, Part
+from rewriting.runtime.training.log import LossLog
+from rewriting.runtime.training.supervised import Best, Trainable, check_replicas, rate_factor
 
 logger = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from policies.training.ppo import mathematics
 from policies.training.ppo.rollouts import Rollout, Targets
 from rewriting.errors import UserError
 from rewriting.runtime.seeds import derive_seed
-from rewriting.runtime.supervised import Trainable
+from rewriting.runtime.training.supervised import Trainable
 
 SUMS = ("policy_loss", "value_loss", "update_kl", "clipped")
 

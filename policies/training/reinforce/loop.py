@@ -18,7 +18,7 @@ policy than the one that sampled. Gradients are of sums over all episodes, divid
 they are cut into micro-batches or shared by processes changes no loss.
 
 Left out: a value function, which a reward at the end of some ten tokens does not repay; wrappers
-for distributed modules (see rewriting/runtime/supervised.py); float16, whose gradients would need
+for distributed modules (see rewriting/runtime/training/supervised.py); float16, whose gradients would need
 scaling.
 """
 
@@ -52,12 +52,12 @@ from policies.training.reinforce.samples import (
 from policies.training.rollouts import column_names, reward_columns, sample_episodes
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
-from rewriting.runtime.checkpoints import Checkpoints, Part
 from rewriting.runtime.files import disk_errors
-from rewriting.runtime.loss_log import LossLog
 from rewriting.runtime.progress import progress_bar
 from rewriting.runtime.seeds import derive_seed, rows_of_step
-from rewriting.runtime.supervised import Best, Trainable, check_replicas, rate_factor
+from rewriting.runtime.training.checkpoints import Checkpoints, Part
+from rewriting.runtime.training.log import LossLog
+from rewriting.runtime.training.supervised import Best, Trainable, check_replicas, rate_factor
 
 logger = logging.getLogger(__name__)
 ESTIMATORS: Final = ("leave_one_out", "moving_average", "ppo")

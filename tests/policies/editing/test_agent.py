@@ -17,7 +17,7 @@ from policies.named import load_policy
 from rewriting import Exchange, UserError
 from rewriting.edits import num_positions
 from rewriting.loop import EditState
-from rewriting.runtime.supervised import Trainable
+from rewriting.runtime.training.supervised import Trainable
 from tests.policies.editing.tiny_agents import STATES, change, tiny_agent, tiny_backbone
 from tests.tiny_lm import write_tiny_llama
 

@@ -24,7 +24,7 @@ from policies.training.ppo.rollouts import (
 from policies.training.ppo.update import improve, losses_of
 from rewards.kl import FixedController, KLPenalty
 from rewriting.errors import UserError
-from rewriting.runtime.supervised import Trainable
+from rewriting.runtime.training.supervised import Trainable
 from tests.policies.generating.tiny_generators import EXCHANGES, ending_early, tiny_generator
 
 GAMMA, LAM, BETA, CLIP, VALUE_CLIP, VALUE_WEIGHT = 0.9, 0.8, 0.3, 0.02, 0.05, 0.4

@@ -22,10 +22,10 @@ import torch
 from torch import Tensor, nn
 
 from rewriting.errors import UserError
-from rewriting.runtime.checkpoints import Checkpoints, Part
-from rewriting.runtime.loss_log import LossLog, plot
 from rewriting.runtime.progress import progress_bar
 from rewriting.runtime.seeds import derive_seed, rows_of_step
+from rewriting.runtime.training.checkpoints import Checkpoints, Part
+from rewriting.runtime.training.log import LossLog, plot
 
 T = TypeVar("T")
 Loss = Callable[[Sequence[T]], tuple[Tensor, float]]

@@ -11,7 +11,13 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from rewriting.errors import UserError
-from rewriting.runtime.supervised import LossLog, Result, check_replicas, rate_factor, train
+from rewriting.runtime.training.supervised import (
+    LossLog,
+    Result,
+    check_replicas,
+    rate_factor,
+    train,
+)
 
 ROWS = [(float(x), 2.0 * x + 1.0) for x in range(-8, 8)]
 
