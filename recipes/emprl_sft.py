@@ -101,6 +101,7 @@ def supervise(
         seed=config.seed,
         settings=sft_settings(config),
         size=length,
+        layers=generator.layers,
         title="supervised",
     )
     figures = {"step": best.step, "dev_loss": best.dev_loss, "train_rows": len(splits["train"])}

@@ -47,6 +47,7 @@ def warm_up(
         seed=config.seed,
         settings=warm_settings(config),
         size=lambda row: row.size,
+        layers=agent.layers,
         title="warm start",
     )
     if accelerator.is_main_process:

@@ -73,6 +73,7 @@ class EditAgent:
             "policy": (model, role, head.to(model.device))
         }
         self.module: nn.Module = nn.ModuleDict({"model": model, "position_head": head}).eval()
+        self.layers: Sequence[str] = getattr(model, "_no_split_modules", None) or ()
         endings_V = ending_tokens(backbone.tokenizer, model.get_output_embeddings().weight.shape[0])
         self.writer = SentenceWriter(
             endings_V.to(model.device),
@@ -98,6 +99,7 @@ class EditAgent:
         if role is None:
             reference = copy.deepcopy(model).requires_grad_(False).eval()
             self._roles["reference"] = (reference, None, head)
+            self.module.add_module("reference", reference)  # so that it is sharded with the rest
             return
         name = self._roles["reference"][1] if "reference" in self._roles else None
         name = name or roles.add_role(self.backbone, "reference", self.settings)
@@ -188,6 +190,11 @@ class EditAgent:
                 found = self.writer.log_probs(reading, leads, sentences)
                 for row, log_probs in zip(writing, found, strict=True):
                     tokens[row] = log_probs
+            elif torch.is_grad_enabled():
+                # Processes that share a model must call it equally often, whatever they write.
+                reading.select([0])
+                piece = reading.read([self._lead(prompts[0], 0)])
+                position_B = position_B + 0.0 * piece.logits([0], [0]).sum()
         return LogProbs(position_B, tokens, entropy(logits_BP))
 
     @contextmanager
