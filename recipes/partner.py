@@ -119,6 +119,12 @@ class Config:
     micro_batch_size: int = borrowed(
         Settings, "micro_batch_size", 8, "Actions in memory at once; it changes no result."
     )
+    gradient_checkpointing: bool = setting(
+        False,
+        "Compute activations again in the backward pass instead of keeping them: less memory, more "
+        "time, the same result.",
+        may_change=True,
+    )
     dev_rows: int = borrowed(Shared, "dev_rows", 16)
     eval_every: int = borrowed(Settings, "eval_every", 8)
     keep_best: bool = borrowed(Settings, "keep_best")
@@ -132,6 +138,7 @@ class Config:
 
 def run(config: Config) -> dict[str, Any]:
     """Build or load the policy, warm it up, reinforce it, save it; the figures."""
+    from policies.editing.recomputing import layers_of
     from policies.training.reinforce.loop import train
     from recipes.partner_start import save, warm_up
     from rewards.named import Models, build_rewards
@@ -141,6 +148,9 @@ def run(config: Config) -> dict[str, Any]:
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
     splits = exchanges_of(config)
     agent = start_agent(config)
+    agent.gradient_checkpointing = config.gradient_checkpointing
+    if config.gradient_checkpointing:
+        layers_of(agent.backbone.model)  # a model that has none is refused here
     # A policy that is the whole model cannot also be the frozen judge of fluency.
     judge = agent.backbone if agent.settings.rank else config.model
     models = Models(identifier=config.identifier, language_model=judge)

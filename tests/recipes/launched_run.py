@@ -1,7 +1,7 @@
-"""Recipes, one after another in the same processes, on CPUs: to be launched by torchrun or accelerate.
+"""Recipes, one after another in the same processes: to be launched by torchrun or accelerate.
 
     torchrun --nproc_per_node 2 tests/recipes/launched_run.py JOBS.json
-    accelerate launch --config_file configs/launch/fsdp.yaml … tests/recipes/launched_run.py JOBS.json
+    accelerate launch --config_file configs/launch/fsdp.yaml … launched_run.py JOBS.json
 
 A job is a recipe, its settings, and perhaps a signal that all processes get in the middle of a
 step. After SIGTERM the run is started again; SIGKILL ends it all.
@@ -16,6 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import pytest
 from accelerate import Accelerator
 
 from rewards.identifiers import named
@@ -30,12 +31,9 @@ def run(job: dict[str, Any]) -> None:
     config = module.Config(**job["config"])
     if job.get("signal"):
         raise_in_step(job["step"], signal.Signals[job["signal"]])
-        try:
+        with pytest.raises(SystemExit) as stopped:
             module.run(config)
-        except SystemExit as stopped:
-            assert stopped.code == 0
-        else:
-            raise AssertionError("it was not stopped")
+        assert stopped.value.code == 0
     module.run(config)
 
 
@@ -55,10 +53,14 @@ def raise_in_step(step: int, number: signal.Signals) -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # of libraries that look for the GPUs
-    if os.environ.get("ACCELERATE_USE_FSDP"):
+    if {"ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"} & set(os.environ):
         take_cpus_for_gpus()
     join_processes()
     named.load_identifier = lambda name="words": Words()  # type: ignore[assignment,misc]
     Accelerator.end_training = lambda self: None  # type: ignore[method-assign]  # more is to come
-    for job in json.loads(Path(sys.argv[1]).read_text()):
+    file = Path(sys.argv[1])
+    for job in json.loads(file.read_text()):
         run(job)
+    state = Accelerator().state
+    if state.is_main_process:
+        file.with_suffix(".kind").write_text(f"{state.distributed_type} {state.num_processes}")

@@ -14,6 +14,7 @@ follow from (seed, step, process), so a run that stops at any step goes on bit f
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from functools import partial
@@ -112,7 +113,10 @@ class Run:
             index = self.accelerator.process_index
             torch.manual_seed(derive_seed(self.settings.seed, "step", step, index))
             yield step
-            self.engine.scheduler.step()
+            with warnings.catch_warnings():
+                # A step may have had nothing to learn from, and taken no optimizer step.
+                warnings.filterwarnings("ignore", message="Detected call of .lr_scheduler.step")
+                self.engine.scheduler.step()
             self._advance(step + 1 - shown)
             shown = step + 1
 
