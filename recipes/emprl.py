@@ -19,7 +19,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recipes.shared import check_kl, check_least, settings_of, start_accelerator
+from recipes.shared import (
+    check_kl,
+    check_least,
+    model_field,
+    model_options,
+    settings_of,
+    share_of,
+    start_accelerator,
+)
 from rewriting.errors import UserError
 
 if TYPE_CHECKING:
@@ -70,6 +78,9 @@ class Config:
         default="flan-t5-small",
         metadata={"help": "Encoder-decoder or causal model: a short name, folder or hub id."},
     )
+    attention: str = model_field("attention")
+    load_in_4bit: bool = model_field("load_in_4bit")
+    compile: bool = model_field("compile")
     identifier: str = field(
         default="epitome",
         metadata={"help": "Who measures levels: epitome, a folder, or ensemble:NAME,NAME."},
@@ -183,7 +194,8 @@ def run(config: Config) -> dict[str, Any]:
 
     check(config)
     accelerator = start_accelerator("emprl", config, plain(config))
-    logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
+    count = accelerator.num_processes
+    logger.info("%d process(es) on %s: %s", count, accelerator.device, shares(config, count))
     reward = None
     if config.stage != "sft":  # a mistake in the second stage is said before hours in the first
         check_sizes(config, accelerator)
@@ -217,6 +229,7 @@ def check(config: Config) -> None:
         if getattr(config, name) > 1:
             raise UserError(f"{name} must be from 0 to 1, not {getattr(config, name)}.")
     check_kl(config)
+    model_options(config)
     if config.max_grad_norm <= 0:
         raise UserError(f"max_grad_norm must be above 0, not {config.max_grad_norm}.")
     # What the policy will be used with; it would fail when it is saved, after training.
@@ -225,6 +238,24 @@ def check(config: Config) -> None:
         raise UserError("adapter none leaves nothing to train; use prefix or lora.")
     if config.targets:
         read(Path(config.targets).expanduser())
+
+
+def shares(config: Config, num_processes: int) -> str:
+    """What each process works on, for the log. Sizes that cannot be shared are refused."""
+    parts = []
+    if config.stage != "ppo":
+        rows = share_of("sft_batch_size", config.sft_batch_size, num_processes)
+        parts.append(f"{rows} exchange(s) a step in the supervised stage")
+    if config.stage != "sft":
+        rows = share_of("batch_size", config.batch_size, num_processes)
+        if 0 < config.minibatch_size < num_processes:
+            raise UserError(
+                f"minibatch_size {config.minibatch_size} leaves some of {num_processes} processes "
+                "without a response in an update. Make it as many, better several times as many."
+            )
+        updated = f"{config.minibatch_size / num_processes:g}"
+        parts.append(f"{rows} response(s) a step in PPO, {updated} of them in each update")
+    return f"each gets {' and '.join(parts)}"
 
 
 def plain(config: Config) -> dict[str, Any]:
@@ -250,9 +281,16 @@ def start_generator(config: Config) -> Generator:
                 f"{config.from_policy} is no generator. Name emprl-sft, or a folder that "
                 "`python train.py emprl --stage sft` wrote."
             )
-        return Generator.load(folder, trainable=True, batch_size=SAMPLED_AT_ONCE, **lengths)
+        return Generator.load(
+            folder,
+            trainable=True,
+            batch_size=SAMPLED_AT_ONCE,
+            options=model_options(config),
+            **lengths,
+        )
     return Generator.create(
         config.model,
+        options=model_options(config),
         seed=config.seed,
         batch_size=SAMPLED_AT_ONCE,
         adapter=config.adapter,

@@ -26,7 +26,10 @@ from recipes.shared import (
     check_kl,
     check_least,
     kl_penalty,
+    model_field,
+    model_options,
     settings_of,
+    share_of,
     start_accelerator,
 )
 from rewriting.errors import UserError
@@ -79,6 +82,9 @@ class Config:
         default="smollm2-135m",
         metadata={"help": "Causal model of a new policy: a short name, folder or hub id."},
     )
+    attention: str = model_field("attention")
+    load_in_4bit: bool = model_field("load_in_4bit")
+    compile: bool = model_field("compile")
     identifier: str = field(
         default="in-context",
         metadata={
@@ -172,7 +178,8 @@ def run(config: Config) -> dict[str, Any]:
 
     check(config)
     accelerator = start_accelerator("partner", config, plain(config))
-    logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
+    count = accelerator.num_processes
+    logger.info("%d process(es) on %s: %s", count, accelerator.device, shares(config, count))
     splits = exchanges_of(config)
     agent = start_agent(config)
     # A policy that is the whole model cannot also be the frozen judge of fluency.
@@ -235,11 +242,27 @@ def check(config: Config) -> None:
     check_least(config, 1, COUNTS)
     check_least(config, 0, AMOUNTS)
     check_kl(config)
+    model_options(config, whole_model=not config.from_policy and not config.rank)
     if config.max_grad_norm <= 0:
         raise UserError(f"max_grad_norm must be above 0, not {config.max_grad_norm}.")
     # What the policy will be used with: it would fail when it is saved, after training.
     if config.temperature <= 0 or not 0 < config.top_p <= 1:
         raise UserError("temperature must be above 0, top_p above 0 and at most 1.")
+
+
+def shares(config: Config, num_processes: int) -> str:
+    """What each process works on, for the log. Sizes that cannot be shared evenly are refused."""
+    parts = []
+    if config.warm_steps:
+        rows = share_of("warm_batch_size", config.warm_batch_size, num_processes)
+        parts.append(f"{rows} row(s) a step in the warm start")
+    if config.steps:
+        rows = share_of("batch_size", config.batch_size, num_processes)
+        rewrites = rows * config.num_samples
+        parts.append(
+            f"{rows} exchange(s) a step with {rewrites} rewrites in reinforcement learning"
+        )
+    return f"each gets {' and '.join(parts) or 'nothing to train'}"
 
 
 def plain(config: Config) -> dict[str, Any]:
@@ -278,7 +301,8 @@ def start_agent(config: Config) -> EditAgent:
         "top_p": 1.0,
     }
     if config.from_policy:
-        return EditAgent.load(policy_folder(config.from_policy), trainable=True, **changes)
+        folder, options = policy_folder(config.from_policy), model_options(config)
+        return EditAgent.load(folder, trainable=True, options=options, **changes)
     if not config.warm_steps:
         raise UserError(
             "a new policy (from_policy '') needs a warm start: set warm_steps, say 600."
@@ -287,7 +311,8 @@ def start_agent(config: Config) -> EditAgent:
     settings = EditSettings(rank=config.rank, alpha=config.alpha, targets=targets, **changes)
     # bfloat16 has too few digits for the small steps of a model that is trained whole.
     dtype = None if config.rank else torch.float32
-    return EditAgent(Backbone.load(config.model, dtype=dtype), settings, seed=config.seed)
+    backbone = Backbone.load(config.model, dtype=dtype, options=model_options(config))
+    return EditAgent(backbone, settings, seed=config.seed)
 
 
 def dev_exchanges(config: Config, splits: dict[Split, list[Exchange]]) -> list[Exchange]:

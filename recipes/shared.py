@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, field, fields
 from datetime import timedelta
 from typing import Any
 
 from rewriting.errors import UserError
+from rewriting.runtime.model_options import ModelOptions
 
 # Weights by the audit of EPITOME's dev part (docs/results/reward.md): contrast does the work, and
 # the other terms keep what it does not see: levels of empathy, coherence, repetition, hurt. Fluency
@@ -29,6 +30,29 @@ def check_least(config: Any, least: float, names: str) -> None:
     for name in names.split():
         if not getattr(config, name) >= least:  # not <: nan is refused as well
             raise UserError(f"{name} must be {least} or more, not {getattr(config, name)}.")
+
+
+def model_field(name: str) -> Any:
+    """A field of ModelOptions as a field of a recipe's Config: default and help stand there."""
+    (found,) = (one for one in fields(ModelOptions) if one.name == name)
+    return field(default=found.default, metadata=found.metadata)
+
+
+def model_options(config: Any, *, whole_model: bool = False) -> ModelOptions:
+    """How the recipe's language model is loaded, checked. whole_model: it is trained itself."""
+    options = ModelOptions(**{one.name: getattr(config, one.name) for one in fields(ModelOptions)})
+    options.check(whole_model=whole_model)
+    return options
+
+
+def share_of(name: str, size: int, num_processes: int) -> int:
+    """How many of a setting that counts all processes each one gets; an uneven share is refused."""
+    if size % num_processes:
+        raise UserError(
+            f"{name} {size} cannot be shared by {num_processes} processes. Make it a multiple of "
+            "them."
+        )
+    return size // num_processes
 
 
 def settings_of(config: Any, left_out: str) -> dict[str, Any]:

@@ -203,7 +203,7 @@ def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monkey
 
     few = {"steps": 1, "batch_size": 4, "minibatch_size": 4, "inner_epochs": 1, "on_samples": None}
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(generator, "load_model", lambda name, own: tiny_model("t5"))
+    monkeypatch.setattr(generator, "load_model", lambda name, **_: tiny_model("t5"))
     monkeypatch.setattr(loop, "train", lambda *given, **options: train(*given, **options | few))
     assert run_page(ROOT / "docs/ppo.md", tmp_path) == 1
     assert lines(tmp_path / "runs/short")[0]["rewards/short"] <= 0
