@@ -8,6 +8,7 @@ Legend: B rows, T tokens of a text, N of its end, V vocabulary, D width.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from policies.editing.prompt import instruction
 from policies.training.rollouts import Episode, Turn, column_names, reward_columns
 from recipes.partner import Config
 from rewriting.runtime.backbone import attention_layers
+from rewriting.runtime.cache import ScoreCache
 from rewriting.runtime.models import load_causal
 
 Columns = Mapping[str, Any]
@@ -126,7 +128,9 @@ class ReleasedRewards:
             for name in self.mapping
             if name in copies
         }
-        self.models = Models(identifier=config.identifier)
+        self.models = Models(identifier=config.identifier, batch_size=1)
+        self.terms: dict[str, Any] = {}
+        self.memories: list[ScoreCache[Any, Any]] = []
         self.identifier: Any = None
         if "empathy_change" in self.mapping:
             self.identifier = separate(self.models.identifier)
@@ -138,6 +142,7 @@ class ReleasedRewards:
         for name, value in self.mapping.items():
             if name == "empathy_change":
                 for response in (original, rewritten):
+                    self.forget()
                     self.identifier.assess([seeker], [response], rationales=False)
             elif name == "mutual_information":
                 options = value if isinstance(value, dict) else {}
@@ -146,6 +151,12 @@ class ReleasedRewards:
                 self.log_prob(self.language_models[name][0], "", rewritten)
             else:
                 self.other(name, value, columns)
+        if not self.memories:  # by now everything is loaded
+            self.memories = [thing for thing in gc.get_objects() if type(thing) is ScoreCache]
+
+    def forget(self) -> None:
+        for memory in self.memories:
+            memory.forget()
 
     def mutual_information(self, seeker: str, rewritten: str, forward_weight: float) -> None:
         from rewards.mutual_information import backward_prefixes, forward_prefixes
@@ -161,19 +172,13 @@ class ReleasedRewards:
         return tail_log_prob(read(model, [self.start, *self.tokens(prefix), *ids])[0], ids)
 
     def other(self, name: str, value: Any, columns: Columns) -> None:
-        """Ours, made anew for the row, so that it remembers no embeddings."""
-        from rewards.coherence import CoherenceModel
-        from rewards.named import Models, build_rewards
+        """Ours, one text at a time, loaded once and remembering nothing of earlier rows."""
+        from rewards.named import build_rewards
 
-        options: dict[str, Any] = {}
-        if name == "coherence":
-            known = self.models.coherence
-            options[name] = CoherenceModel(
-                known.encoder, known.head, temperature=known.temperature, cache_size=1
-            )
-        if name == "specificity":
-            options["sentence_encoder"] = self.models.sentence_encoder
-        build_rewards({name: value}, Models(**options)).score(**columns)
+        if name not in self.terms:
+            self.terms[name] = build_rewards({name: value}, self.models)
+        self.forget()
+        self.terms[name].score(**columns)
 
 
 def new_model(config: Config) -> Any:

@@ -164,11 +164,13 @@ class BareEncoder:
             states.last_hidden_state.cpu()  # a GPU is waited for
 
 
-def load_work(terms: Sequence[str]) -> dict[str, Work]:
+def load_work(terms: Sequence[str], batch_size: int | None = None) -> dict[str, Work]:
     """Everything that is measured, by name, with its models loaded."""
-    models = Models()
+    models = Models(batch_size=batch_size)
     # Mutual information puts an adapter on its language model: the others keep one without.
-    former = Models(identifier=FORMER_IDENTIFIER, language_model=Backbone.load())
+    former = Models(
+        identifier=FORMER_IDENTIFIER, language_model=Backbone.load(), batch_size=batch_size
+    )
     rewards = {
         name: build_rewards({name: 1.0}, former if name == "mutual_information" else models)
         for name in terms
@@ -194,7 +196,7 @@ def forget() -> None:
     split_sentences.cache_clear()
     for thing in gc.get_objects():
         if type(thing) is ScoreCache:
-            thing._known.clear()
+            thing.forget()
 
 
 def measure(work: Mapping[str, Work], blocks: Sequence[Columns]) -> dict[str, list[float]]:
@@ -241,11 +243,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, default=96, help="rewrites of a repetition")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--terms", default="", help="separated by commas; all unless given")
+    parser.add_argument("--batch-size", type=int, help="texts that a model reads at once")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     options = parser.parse_args(arguments)
     terms = chosen_terms(options.terms)
     blocks = make_blocks(options.rows, options.repetitions)
-    measured = speeds(measure(load_work(terms), blocks))
+    measured = speeds(measure(load_work(terms, options.batch_size), blocks))
     ratio = measured[DEFAULT].rows_per_second / measured[FORMER].rows_per_second
     threads = torch.get_num_threads()
     print(f"{options.rows} rewrites, {CANDIDATES} of a post; ", end="")
@@ -256,6 +259,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         figures = {
             "rows": options.rows,
             "candidates": CANDIDATES,
+            "batch_size": options.batch_size,
             "repetitions": options.repetitions,
             "threads": threads,
             "default_rewards": PARTNER_REWARDS,

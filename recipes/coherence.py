@@ -81,7 +81,12 @@ def run(config: Config) -> dict[str, Any]:
     width = encoder.encode(["width"]).shape[1]
     head = CoherenceHead(width, config.hidden, config.dropout).to(accelerator.device)
     model = CoherenceModel(
-        encoder, head, encoder_name=config.encoder, batch_size=64, cache_size=TRAINING_CACHE
+        encoder,
+        head,
+        encoder_name=config.encoder,
+        batch_size=64,
+        remember_all=True,
+        cache_size=TRAINING_CACHE,
     )
     pairs = {name: pairs_of(config, model, name) for name in ("train", "dev")}
     logger.info("%d pairs to train on, %d for dev", len(pairs["train"]), len(pairs["dev"]))

@@ -45,7 +45,7 @@ class Config:
         },
     )
     identifier: str = field(
-        default="grounded", metadata={"help": "The identifier that the gate stands beside."}
+        default="joint", metadata={"help": "The identifier that the gate stands beside."}
     )
     encoder: str = field(
         default="minilm-l6", metadata={"help": "Sentence encoder: a short name, folder or hub id."}
@@ -98,6 +98,7 @@ def run(config: Config) -> dict[str, Any]:
         load_sentence_encoder(config.encoder),
         name=config.encoder,
         batch_size=64,
+        remember_all=True,
         cache_size=TRAINING_CACHE,
     )
     identifier = load_identifier(config.identifier)

@@ -20,7 +20,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from policies.training.ppo.settings import Settings
-from recipes.shared import Shared, check_kl, start_accelerator
+from recipes.shared import (
+    Shared,
+    check_kl,
+    model_field,
+    model_options,
+    share_of,
+    start_accelerator,
+)
 from rewriting.errors import UserError
 from rewriting.runtime.training.settings import borrowed, check_bounds, lasting, setting
 
@@ -60,6 +67,9 @@ class Config:
         default="flan-t5-small",
         metadata={"help": "Encoder-decoder or causal model: a short name, folder or hub id."},
     )
+    attention: str = model_field("attention")
+    load_in_4bit: bool = model_field("load_in_4bit")
+    compile: bool = model_field("compile")
     identifier: str = field(
         default="epitome",
         metadata={"help": "Who measures levels: epitome, a folder, or ensemble:NAME,NAME."},
@@ -83,6 +93,7 @@ class Config:
         default="{level_alignment: 1.0}",
         metadata={"help": "Name → weight, as YAML. Weight 0: logged only. path.py:function too."},
     )
+    reward_batch_size: int = borrowed(Shared, "reward_batch_size")
     adapter: str = field(default="prefix", metadata={"help": "What is trained: prefix or lora."})
     num_virtual_tokens: int = field(default=20, metadata={"help": "Length of the prefix."})
     rank: int = field(default=16, metadata={"help": "Of LoRA."})
@@ -156,7 +167,8 @@ def run(config: Config) -> dict[str, Any]:
 
     check(config)
     accelerator = start_accelerator("emprl", config, plain(config))
-    logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
+    count = accelerator.num_processes
+    logger.info("%d process(es) on %s: %s", count, accelerator.device, shares(config, count))
     reward = None
     if config.stage != "sft":  # a mistake in the second stage is said before hours in the first
         check_sizes(config, accelerator)
@@ -186,12 +198,31 @@ def check(config: Config) -> None:
         raise UserError(f"stage is {', '.join(STAGES)}, not {config.stage!r}.")
     check_bounds(config)
     check_kl(config)
+    model_options(config)
     # What the policy will be used with; it would fail when it is saved, after training.
     GeneratorSettings(config.adapter, temperature=config.temperature, top_p=config.top_p)
     if config.adapter == "none":
         raise UserError("adapter none leaves nothing to train; use prefix or lora.")
     if config.targets:
         read(Path(config.targets).expanduser())
+
+
+def shares(config: Config, num_processes: int) -> str:
+    """What each process works on, for the log. Sizes that cannot be shared are refused."""
+    parts = []
+    if config.stage != "ppo":
+        rows = share_of("sft_batch_size", config.sft_batch_size, num_processes)
+        parts.append(f"{rows} exchange(s) a step in the supervised stage")
+    if config.stage != "sft":
+        rows = share_of("batch_size", config.batch_size, num_processes)
+        if 0 < config.minibatch_size < num_processes:
+            raise UserError(
+                f"minibatch_size {config.minibatch_size} leaves some of {num_processes} processes "
+                "without a response in an update. Make it as many, better several times as many."
+            )
+        updated = f"{config.minibatch_size / num_processes:g}"
+        parts.append(f"{rows} response(s) a step in PPO, {updated} of them in each update")
+    return f"each gets {' and '.join(parts)}"
 
 
 def plain(config: Config) -> dict[str, Any]:
@@ -217,9 +248,16 @@ def start_generator(config: Config) -> Generator:
                 f"{config.from_policy} is no generator. Name emprl-sft, or a folder that "
                 "`python train.py emprl --stage sft` wrote."
             )
-        return Generator.load(folder, trainable=True, batch_size=SAMPLED_AT_ONCE, **lengths)
+        return Generator.load(
+            folder,
+            trainable=True,
+            batch_size=SAMPLED_AT_ONCE,
+            options=model_options(config),
+            **lengths,
+        )
     return Generator.create(
         config.model,
+        options=model_options(config),
         seed=config.seed,
         batch_size=SAMPLED_AT_ONCE,
         adapter=config.adapter,

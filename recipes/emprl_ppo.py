@@ -44,7 +44,8 @@ def rows_of_steps(config: Config, splits: dict[Split, list[Exchange]]) -> list[E
 def build_reward(config: Config) -> RewardSum:
     from rewards.named import Models, build_rewards
 
-    return build_rewards(config.rewards, Models(identifier=config.identifier))
+    models = Models(identifier=config.identifier, batch_size=config.reward_batch_size or None)
+    return build_rewards(config.rewards, models)
 
 
 def reinforce(
@@ -67,7 +68,7 @@ def reinforce(
     rows = rows_of_steps(config, splits)
     dev = drawn(splits["dev"], config.dev_rows, config.seed) if config.dev_rows else []
     file = Path(config.targets).expanduser() if config.targets else output / "targets.jsonl"
-    labelled = with_targets([*rows, *dev], config.identifier, file, accelerator)
+    labelled = with_targets([*rows, *dev], config.identifier, file)
     chosen = labelled[: len(rows)]
     if config.balance > 1:
         chosen = balanced(chosen, config.steps * config.batch_size, config.seed)

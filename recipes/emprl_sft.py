@@ -119,8 +119,9 @@ def length(exchange: Exchange) -> int:
 def sft_settings(config: Config) -> dict[str, Any]:
     """What the first stage depends on: later choices about rewards do not undo it."""
     names = (
-        "data max_rows keep_crisis model adapter num_virtual_tokens rank max_context_tokens "
-        "max_new_tokens sft_steps sft_batch_size sft_learning_rate sft_average sft_dev_rows seed"
+        "data max_rows keep_crisis model attention load_in_4bit compile adapter num_virtual_tokens "
+        "rank max_context_tokens max_new_tokens sft_steps sft_batch_size sft_learning_rate "
+        "sft_average sft_dev_rows seed"
     )
     return {name: getattr(config, name) for name in names.split()}
 

@@ -18,31 +18,37 @@ import numpy as np
 
 from rewriting.errors import UserError
 from rewriting.exchange import LEVELS, MECHANISMS, Exchange
+from rewriting.runtime.processes import share_work
 
 logger = logging.getLogger(__name__)
 FOLDS = 5
 STRENGTH = 0.3  # scikit-learn's C: some hundred features, some thousand rows
-CHUNK = 256  # texts between two steps of the bar
+CHUNK = 256  # texts that are encoded together
 
 
 def with_expected_targets(exchanges: Sequence[Exchange], encoder: Any) -> list[Exchange]:
     """Labelled exchanges with three probabilities for each mechanism instead of a level.
 
-    encoder: `encode(texts)` gives their embeddings, as sentence-transformers' models do.
+    encoder: `encode(texts)` gives their embeddings, as sentence-transformers' models do. Several
+    processes share the texts and the regressions: all must call it with the same exchanges, and
+    what comes out does not depend on how many they are.
     """
     groups = conversations(exchanges)
     features = _features(exchanges, encoder)
-    found = {}
-    for mechanism in MECHANISMS:
-        levels = np.array([one.labels[mechanism].level for one in exchanges])
-        found[mechanism] = _probabilities(features, levels, groups)
-        shares = np.eye(len(LEVELS))[levels].mean(axis=0)
-        told = _log_loss(found[mechanism], levels)
+    levels = {m: np.array([one.labels[m].level for one in exchanges]) for m in MECHANISMS}
+
+    def predicted(mechanisms: Sequence[str]) -> list[np.ndarray]:
+        return [_probabilities(features, levels[m], groups) for m in mechanisms]
+
+    found = dict(zip(MECHANISMS, share_work(MECHANISMS, predicted), strict=True))
+    for mechanism, probabilities in found.items():
+        own = levels[mechanism]
+        shares = np.eye(len(LEVELS))[own].mean(axis=0)
         logger.info(
             "expected %s: log loss %.3f, of the shares of the levels alone %.3f",
             mechanism,
-            told,
-            _log_loss(np.tile(shares, (len(levels), 1)), levels),
+            _log_loss(probabilities, own),
+            _log_loss(np.tile(shares, (len(own), 1)), own),
         )
     return [
         replace(one, labels={}, extra={**one.extra, **{m: found[m][row].tolist() for m in found}})
@@ -67,20 +73,27 @@ def _first_turns(exchanges: Sequence[Exchange]) -> list[str]:
 
 
 def _features(exchanges: Sequence[Exchange], encoder: Any) -> np.ndarray:
-    from rewriting.runtime.progress import progress_bar
-
     first = _first_turns(exchanges)
     texts = list(dict.fromkeys([*first, *(one.seeker_post for one in exchanges)]))
-    rows: dict[str, np.ndarray] = {}
-    with progress_bar("reading conversations", len(texts)) as on:
-        for start in range(0, len(texts), CHUNK):
-            chunk = texts[start : start + CHUNK]
-            found = np.asarray(encoder.encode(chunk, show_progress_bar=False))
-            rows |= dict(zip(chunk, found, strict=True))
-            on(len(chunk))
+    # Whole chunks are shared out: a vector's last bits depend on what it is encoded with.
+    chunks = [texts[start : start + CHUNK] for start in range(0, len(texts), CHUNK)]
+    vectors = share_work(chunks, lambda own: _encoded(own, encoder))
+    rows = dict(zip(texts, np.concatenate(vectors), strict=True))
     turns = [[not one.history, len(one.history) > 2, "?" in one.seeker_post] for one in exchanges]
     last = [rows[one.seeker_post] for one in exchanges]
     return np.hstack([last, [rows[text] for text in first], np.array(turns, dtype=float)])
+
+
+def _encoded(chunks: Sequence[Sequence[str]], encoder: Any) -> list[np.ndarray]:
+    """[texts, width] of each chunk."""
+    from rewriting.runtime.progress import progress_of_first
+
+    found = []
+    with progress_of_first("reading conversations", sum(map(len, chunks))) as on:
+        for chunk in chunks:
+            found.append(np.asarray(encoder.encode(list(chunk), show_progress_bar=False)))
+            on(len(chunk))
+    return found
 
 
 def _probabilities(features: np.ndarray, levels: np.ndarray, groups: list[int]) -> np.ndarray:

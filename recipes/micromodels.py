@@ -93,6 +93,7 @@ def run(config: Config) -> dict[str, Any]:
         load_sentence_encoder(config.encoder),
         name=config.encoder,
         batch_size=config.batch_size,
+        remember_all=True,
         cache_size=TRAINING_CACHE,
     )
     model = fitted(config, splits["train"], splits["dev"], vectors, config.seed)

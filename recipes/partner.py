@@ -27,6 +27,9 @@ from recipes.shared import (
     Shared,
     check_kl,
     kl_penalty,
+    model_field,
+    model_options,
+    share_of,
     start_accelerator,
 )
 from rewriting.errors import UserError
@@ -66,6 +69,9 @@ class Config:
         default="smollm2-135m",
         metadata={"help": "Causal model of a new policy: a short name, folder or hub id."},
     )
+    attention: str = model_field("attention")
+    load_in_4bit: bool = model_field("load_in_4bit")
+    compile: bool = model_field("compile")
     identifier: str = field(
         default="in-context",
         metadata={
@@ -77,6 +83,7 @@ class Config:
         default=PARTNER_REWARDS,
         metadata={"help": "Name → weight, as YAML. Weight 0: logged only. path.py:function too."},
     )
+    reward_batch_size: int = borrowed(Shared, "reward_batch_size")
     rank: int = setting(16, "LoRA rank of a new policy; 0: the whole model is trained.", least=0)
     alpha: int = field(default=32, metadata={"help": "LoRA's scale is alpha / rank."})
     targets: str = field(
@@ -145,7 +152,8 @@ def run(config: Config) -> dict[str, Any]:
 
     check(config)
     accelerator = start_accelerator("partner", config, plain(config))
-    logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
+    count = accelerator.num_processes
+    logger.info("%d process(es) on %s: %s", count, accelerator.device, shares(config, count))
     splits = exchanges_of(config)
     agent = start_agent(config)
     agent.gradient_checkpointing = config.gradient_checkpointing
@@ -153,7 +161,11 @@ def run(config: Config) -> dict[str, Any]:
         layers_of(agent.backbone.model)  # a model that has none is refused here
     # A policy that is the whole model cannot also be the frozen judge of fluency.
     judge = agent.backbone if agent.settings.rank else config.model
-    models = Models(identifier=config.identifier, language_model=judge)
+    models = Models(
+        identifier=config.identifier,
+        language_model=judge,
+        batch_size=config.reward_batch_size or None,
+    )
     reward = build_rewards(config.rewards, models)
     if config.warm_steps:
         warm_up(config, agent, splits, accelerator)
@@ -188,6 +200,22 @@ def check(config: Config) -> None:
     """Say what cannot work before anything is loaded; the loop checks its own sizes."""
     check_bounds(config)
     check_kl(config)
+    model_options(config, whole_model=not config.from_policy and not config.rank)
+
+
+def shares(config: Config, num_processes: int) -> str:
+    """What each process works on, for the log. Sizes that cannot be shared evenly are refused."""
+    parts = []
+    if config.warm_steps:
+        rows = share_of("warm_batch_size", config.warm_batch_size, num_processes)
+        parts.append(f"{rows} row(s) a step in the warm start")
+    if config.steps:
+        rows = share_of("batch_size", config.batch_size, num_processes)
+        rewrites = rows * config.num_samples
+        parts.append(
+            f"{rows} exchange(s) a step with {rewrites} rewrites in reinforcement learning"
+        )
+    return f"each gets {' and '.join(parts) or 'nothing to train'}"
 
 
 def plain(config: Config) -> dict[str, Any]:
@@ -226,7 +254,8 @@ def start_agent(config: Config) -> EditAgent:
         "top_p": 1.0,
     }
     if config.from_policy:
-        return EditAgent.load(policy_folder(config.from_policy), trainable=True, **changes)
+        folder, options = policy_folder(config.from_policy), model_options(config)
+        return EditAgent.load(folder, trainable=True, options=options, **changes)
     if not config.warm_steps:
         raise UserError(
             "a new policy (from_policy '') needs a warm start: set warm_steps, say 600."
@@ -235,7 +264,8 @@ def start_agent(config: Config) -> EditAgent:
     settings = EditSettings(rank=config.rank, alpha=config.alpha, targets=targets, **changes)
     # bfloat16 has too few digits for the small steps of a model that is trained whole.
     dtype = None if config.rank else torch.float32
-    return EditAgent(Backbone.load(config.model, dtype=dtype), settings, seed=config.seed)
+    backbone = Backbone.load(config.model, dtype=dtype, options=model_options(config))
+    return EditAgent(backbone, settings, seed=config.seed)
 
 
 def dev_exchanges(config: Config, splits: dict[Split, list[Exchange]]) -> list[Exchange]:

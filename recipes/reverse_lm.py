@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.cards import command, write_card
+from recipes.shared import model_field, model_options, share_of
 from rewriting.exchange import Exchange
 
 if TYPE_CHECKING:
@@ -48,6 +49,9 @@ class Config:
     model: str = field(
         default="smollm2-135m", metadata={"help": "The backbone: a short name, folder or hub id."}
     )
+    attention: str = model_field("attention")
+    load_in_4bit: bool = model_field("load_in_4bit")
+    compile: bool = model_field("compile")
     rank: int = field(default=8, metadata={"help": "Rank of the LoRA matrices."})
     alpha: int = field(default=16, metadata={"help": "LoRA's scale is alpha / rank."})
     dropout: float = field(default=0.0, metadata={"help": "Dropout before the LoRA matrices."})
@@ -87,12 +91,17 @@ def run(config: Config) -> dict[str, Any]:
     from rewriting.runtime.backbone import Backbone
     from rewriting.runtime.training.supervised import train
 
+    options = model_options(config)
     accelerator = Accelerator()
-    logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
+    count = accelerator.num_processes
+    share = share_of("batch_size", config.batch_size, count)
+    logger.info(
+        "%d process(es) on %s: each gets %d pair(s) a step", count, accelerator.device, share
+    )
     splits = load_splits(
         config.data, max_rows=config.max_rows, first_turns=config.first_turns, seed=config.seed
     )
-    backbone = Backbone.load(config.model)
+    backbone = Backbone.load(config.model, options=options)
     set_seed(config.seed)
     backbone.add(
         REVERSE_ROLE,
@@ -173,7 +182,7 @@ def measure(config: Config, folder: Path) -> list[dict[str, Any]]:
     from rewards.mutual_information import REVERSE_ROLE
     from rewriting.runtime.backbone import Backbone
 
-    backbone = Backbone.load(config.model)
+    backbone = Backbone.load(config.model, options=model_options(config))
     backbone.attach(REVERSE_ROLE, folder)
     results = []
     for source in sources_of(config.data):

@@ -52,6 +52,13 @@ def rewrite(
             show_default=False,
         ),
     ] = None,
+    reward_batch_size: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Texts that a model behind the rewards reads at once; 0: 8 on a CPU, 64 on a GPU.",
+        ),
+    ] = 0,
     seed: Annotated[int, typer.Option(help="Same seed, same rewrites.")] = 0,
     limit: Annotated[int | None, typer.Option(min=1, help="Take the first so many rows.")] = None,
     skip_bad_rows: Annotated[
@@ -78,7 +85,8 @@ def rewrite(
 
     A file is rewritten row by row into OUTPUT. Stopped, the same command goes on where it was.
     """
-    who = Rewriter(policy, num_candidates, rewards, Safety(classifier, help_text, allow_crisis))
+    safety = Safety(classifier, help_text, allow_crisis)
+    who = Rewriter(policy, num_candidates, rewards, safety, reward_batch_size)
     single = seeker is not None or response is not None
     if single:
         if input is not None or output is not None:
@@ -102,6 +110,7 @@ class Rewriter:
     num_candidates: int = 1
     rewards: str | None = None
     safety: Safety = field(default_factory=Safety)
+    reward_batch_size: int = 0
 
     def load(self) -> Policy | BestOf:
         """The policy; with candidates or rewards, the best of its samples and their rewards."""
@@ -112,7 +121,8 @@ class Rewriter:
         from policies.best_of import BestOf
         from rewards.named import Models, build_rewards
 
-        scorer = build_rewards(self.rewards or PARTNER_REWARDS, Models())
+        models = Models(batch_size=self.reward_batch_size or None)
+        scorer = build_rewards(self.rewards or PARTNER_REWARDS, models)
         return BestOf(load_policy(self.policy), scorer, self.num_candidates)
 
 

@@ -62,6 +62,12 @@ def score(
             "language model."
         ),
     ] = "",
+    batch_size: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Sentences that the identifier reads at once; 0: 8 on a CPU, 64 on a GPU."
+        ),
+    ] = 0,
     limit: Annotated[int | None, typer.Option(min=1, help="Take the first so many rows.")] = None,
     skip_bad_rows: Annotated[
         bool, typer.Option("--skip-bad-rows", help="Set bad rows aside in OUTPUT.bad.jsonl.")
@@ -84,6 +90,7 @@ def score(
         set_aside=bad_file(output) if process == 0 else None,
     )
     settings = {"input": input, "limit": limit, "model": model, "digest": rows.digest}
+    settings |= {"batch_size": batch_size} if batch_size else {}
     if alignment or appraisals:
         settings |= {"alignment": alignment, "appraisals": appraisals}
     parts = [part_file(output, number, processes, settings) for number in range(processes)]
@@ -112,11 +119,13 @@ def score_part(
 ) -> None:
     """Score every chunk of rows that falls to this process."""
     from rewards.identifiers.named import load_identifier
+    from rewards.models import default_batch_size
     from rewriting.runtime.jobs import LineJob
     from rewriting.runtime.progress import progress_bar
 
     with LineJob(part, settings, chunk=CHUNK) as job:
-        identifier = load_identifier(settings["model"])
+        size = settings.get("batch_size") or default_batch_size()
+        identifier = load_identifier(settings["model"], batch_size=size)
         reader = load_reader(settings)
         chunks = chunks_of(rows.exchanges(), process, processes)
         starts = range(process * CHUNK, rows.num_rows, processes * CHUNK)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from datetime import timedelta
 from typing import Any
 
 from rewriting.errors import UserError
+from rewriting.runtime.model_options import ModelOptions
 from rewriting.runtime.training.settings import setting
 
 # Weights by the audit of EPITOME's dev part (docs/results/reward.md): contrast does the work, and
 # the other terms keep what it does not see: levels of empathy, coherence, repetition, hurt. Fluency
 # is a logarithm, since 1 / perplexity pays most for the stock phrases that a language model knows.
-# Sense takes off what is about the post and wrong about it, which contrast pays for.
+# Sense takes off what is about the post and wrong about it, which contrast pays for: more than
+# contrast can give, or the agent says false things with the post's words.
 PARTNER_REWARDS = (
     "{empathy_change: 1.0, contrast: 1.0, fluency: {weight: 0.3, log: true}, coherence: 2.0, "
-    "repetition: 1.0, kindness: 1.0, sense: 1.0, edit_size: 0, specificity: 0}"
+    "repetition: 1.0, kindness: 1.0, sense: 10.0, edit_size: 0, specificity: 0}"
 )
 """What `train.py partner` rewards, `rewriting rewrite` ranks candidates by and `evaluate.py audit`
 audits, unless told otherwise."""
@@ -46,6 +48,12 @@ class Shared:
     top_p: float = setting(
         0.9, "Top-p of the saved policy in use.", above=0, greatest=1, may_change=True
     )
+    reward_batch_size: int = setting(
+        0,
+        "Texts that a reward model reads at once; 0: 8 on a CPU, 64 on a GPU.",
+        least=0,
+        may_change=True,
+    )
     half: bool = setting(True, "Store the policy in float16.", may_change=True)
     report_to: str = setting(
         "", "Trackers, by commas: tensorboard, wandb, trackio; '': none.", may_change=True
@@ -56,6 +64,29 @@ class Shared:
         above=0,
         may_change=True,
     )
+
+
+def model_field(name: str) -> Any:
+    """A field of ModelOptions as a field of a recipe's Config: default and help stand there."""
+    (found,) = (one for one in fields(ModelOptions) if one.name == name)
+    return field(default=found.default, metadata=found.metadata)
+
+
+def model_options(config: Any, *, whole_model: bool = False) -> ModelOptions:
+    """How the recipe's language model is loaded, checked. whole_model: it is trained itself."""
+    options = ModelOptions(**{one.name: getattr(config, one.name) for one in fields(ModelOptions)})
+    options.check(whole_model=whole_model)
+    return options
+
+
+def share_of(name: str, size: int, num_processes: int) -> int:
+    """How many of a setting that counts all processes each one gets; an uneven share is refused."""
+    if size % num_processes:
+        raise UserError(
+            f"{name} {size} cannot be shared by {num_processes} processes. Make it a multiple of "
+            "them."
+        )
+    return size // num_processes
 
 
 def settings_of(config: Any, left_out: str) -> dict[str, Any]:

@@ -13,39 +13,38 @@ import logging
 import math
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from rewriting.errors import UserError
 from rewriting.exchange import LEVELS, MECHANISMS, Exchange, Label
 from rewriting.runtime.files import disk_errors
+from rewriting.runtime.processes import (
+    across_processes,
+    locked_for_all,
+    num_processes,
+    process_index,
+    share_work,
+)
 from rewriting.runtime.seeds import derive_seed
 
 logger = logging.getLogger(__name__)
-CHUNK = 128  # rows between two writes
+CHUNK = 128  # rows of a process between two writes
 MOST_WEIGHT = 3.0  # of a rare level beside none, when exchanges are drawn
 Levels = tuple[int, ...]
 
 
-def with_targets(
-    exchanges: Sequence[Exchange], identifier: str, file: Path, accelerator: Any = None
-) -> list[Exchange]:
+def with_targets(exchanges: Sequence[Exchange], identifier: str, file: Path) -> list[Exchange]:
     """The exchanges with the levels of their responses as labels.
 
-    Levels that the data has already (of people, or from `rewriting score`) stay. Of several
-    processes the first labels, and the others read what it wrote.
+    Levels that the data has already (of people, or from `rewriting score`) stay. Several processes
+    share the labelling: all must call it with the same exchanges.
     """
-    main = accelerator is None or accelerator.is_main_process
     unlabelled = [one for one in exchanges if one.empathy is None]
-    if main and unlabelled:
-        label(unlabelled, identifier, file)
-    if accelerator is not None:
-        accelerator.wait_for_everyone()
     if not unlabelled:
         return list(exchanges)
-    known, mark = read(file), fingerprint(identifier)
+    known, mark = label(unlabelled, identifier, file), fingerprint(identifier)
     return [
         one if one.empathy is not None else _labelled(one, known[key(one, mark)])
         for one in exchanges
@@ -72,44 +71,68 @@ def balanced(exchanges: Sequence[Exchange], count: int, seed: int) -> list[Excha
     return [exchanges[number] for number in sorted(number for _, number in order[:count])]
 
 
-def label(exchanges: Sequence[Exchange], identifier: str, file: Path) -> None:
-    """Append the levels that the file lacks. Runs that share a file take turns."""
-    from rewriting.runtime.folders import locked
+def label(exchanges: Sequence[Exchange], identifier: str, file: Path) -> dict[str, Levels]:
+    """Key → levels of all exchanges. What the file lacks is labelled, and appended to it.
+
+    Each process labels its share of the rows, and all of them get the levels of all. The first one
+    alone reads and writes the file, so the others, on other machines perhaps, need not see it.
+    Jobs that share a file take turns.
+    """
 
     def waiting() -> None:
         logger.info("%s: another run is labelling; waiting for it to finish", file)
 
-    with disk_errors(file), locked(file, on_wait=waiting):
-        _label(exchanges, identifier, file)
+    with disk_errors(file), locked_for_all(file, on_wait=waiting):
+        return _label(exchanges, identifier, file)
 
 
-def _label(exchanges: Sequence[Exchange], identifier: str, file: Path) -> None:
-    from rewriting.runtime.progress import progress_bar
+def _label(exchanges: Sequence[Exchange], identifier: str, file: Path) -> dict[str, Levels]:
+    mark, first = fingerprint(identifier), process_index() == 0
+    rows = {key(one, mark): one for one in exchanges}
+    known = across_processes(read(file) if first else None)[0]
+    levels = {digest: known[digest] for digest in rows if digest in known}
+    missing = [digest for digest in rows if digest not in levels]
+    if first:
+        logger.info("target levels: %d known, %d to label", len(levels), len(missing))
+        _end_line(file)
+    for digests, found in _rounds(rows, missing, identifier):
+        new = dict(zip(digests, found, strict=True))
+        if first:
+            _append(file, new)
+        levels |= new
+    return levels
 
-    known, mark = read(file), fingerprint(identifier)
-    missing = {key(one, mark): one for one in exchanges}
-    missing = {digest: one for digest, one in missing.items() if digest not in known}
-    logger.info("target levels: %d known, %d to label", len(known), len(missing))
+
+def _rounds(
+    rows: Mapping[str, Exchange], missing: Sequence[str], identifier: str
+) -> Iterator[tuple[Sequence[str], list[Levels]]]:
+    """The levels of what is missing, in rounds of `CHUNK` rows for each process."""
+    from rewards.identifiers.named import load_identifier
+    from rewards.models import default_batch_size
+    from rewriting.runtime.progress import progress_of_first
+
     if not missing:
         return
-    from rewards.identifiers.named import load_identifier
+    judge = load_identifier(identifier, batch_size=default_batch_size())
 
-    judge = load_identifier(identifier)
-    rows = list(missing.items())
-    _end_line(file)
-    with file.open("a", encoding="utf-8") as lines, progress_bar("labelling", len(rows)) as on:
-        for start in range(0, len(rows), CHUNK):
-            chunk = rows[start : start + CHUNK]
-            found = judge.assess(
-                [one.seeker_post for _, one in chunk],
-                [one.response_post for _, one in chunk],
-                rationales=False,
-            )
-            for (digest, _), assessment in zip(chunk, found, strict=True):
-                levels = [assessment.judgements[m].level for m in MECHANISMS]
-                lines.write(json.dumps({"key": digest, "levels": levels}) + "\n")
-            lines.flush()
-            on(len(chunk))
+    def judged(exchanges: Sequence[Exchange]) -> list[Levels]:
+        seekers = [one.seeker_post for one in exchanges]
+        responses = [one.response_post for one in exchanges]
+        found = judge.assess(seekers, responses, rationales=False)
+        return [tuple(one.judgements[m].level for m in MECHANISMS) for one in found]
+
+    size = CHUNK * num_processes()
+    with progress_of_first("labelling", len(missing)) as on:
+        for start in range(0, len(missing), size):
+            digests = missing[start : start + size]
+            yield digests, share_work([rows[digest] for digest in digests], judged)
+            on(len(digests))
+
+
+def _append(file: Path, levels: Mapping[str, Levels]) -> None:
+    lines = [json.dumps({"key": digest, "levels": found}) for digest, found in levels.items()]
+    with file.open("a", encoding="utf-8") as writer:
+        writer.write("".join(f"{line}\n" for line in lines))
 
 
 def read(file: Path) -> dict[str, Levels]:

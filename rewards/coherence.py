@@ -6,7 +6,6 @@ Legend: B pairs, D width of a sentence embedding, H width of its projection, F f
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from itertools import pairwise, product
 from pathlib import Path
@@ -18,7 +17,7 @@ from torch import Tensor, nn
 from rewards.new_sentences import new_flags
 from rewards.protocol import texts
 from rewriting.errors import UserError
-from rewriting.runtime.cache import CACHE_SIZE, ScoreCache
+from rewriting.runtime.cache import CACHE_SIZE, BatchedScores
 from rewriting.runtime.models import load_sentence_encoder
 from rewriting.sentences import split_sentences
 
@@ -139,8 +138,8 @@ class CoherenceModel:
 
     Where the pairs are half from one response and half not, the probability is calibrated: the
     logit is divided by a temperature fitted on held-out pairs (arXiv 1706.04599). Equal sentences
-    are encoded once. encoder: anything with sentence-transformers' `encode`. batch_size 1 keeps an
-    embedding free of what else is in the batch down to the last bit, which exact resuming needs.
+    are encoded once. encoder: anything with sentence-transformers' `encode`. batch_size: sentences
+    that it reads at once (remember_all: see BatchedScores).
     """
 
     def __init__(
@@ -151,6 +150,7 @@ class CoherenceModel:
         temperature: float = 1.0,
         encoder_name: str = "",
         batch_size: int = 1,
+        remember_all: bool = False,
         cache_size: int = CACHE_SIZE,
     ) -> None:
         self.encoder = encoder
@@ -158,10 +158,14 @@ class CoherenceModel:
         self.temperature = temperature
         self.encoder_name = encoder_name
         self.batch_size = batch_size
-        self._embeddings: ScoreCache[str, Tensor] = ScoreCache(self._encode, cache_size)
+        self._embeddings: BatchedScores[str, Tensor] = BatchedScores(
+            self._encode, batch_size=batch_size, remember_all=remember_all, size=cache_size
+        )
 
     @classmethod
-    def load(cls, folder: str | Path = SHIPPED, *, encoder: Any = None) -> CoherenceModel:
+    def load(
+        cls, folder: str | Path = SHIPPED, *, encoder: Any = None, batch_size: int = 1
+    ) -> CoherenceModel:
         """The model in a folder, by default the shipped one; its encoder comes by name."""
         from safetensors.torch import load_file
 
@@ -176,6 +180,7 @@ class CoherenceModel:
             head,
             temperature=config["temperature"],
             encoder_name=config["encoder"],
+            batch_size=batch_size,
         )
 
     def save(self, folder: str | Path) -> None:
@@ -198,10 +203,10 @@ class CoherenceModel:
     def _encode(self, sentences: list[str]) -> list[Tensor]:
         vectors = self.encoder.encode(
             sentences,
-            batch_size=self.batch_size,
+            batch_size=len(sentences),
             convert_to_numpy=True,
             normalize_embeddings=True,
-            show_progress_bar=len(sentences) > 5000 and sys.stderr.isatty(),
+            show_progress_bar=False,
         )
         return list(torch.tensor(vectors))
 

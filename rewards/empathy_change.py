@@ -8,7 +8,7 @@ from typing import Any, Final
 from rewards.identifiers.assessment import Assessment, Identifier
 from rewards.protocol import texts
 from rewriting.exchange import MECHANISMS
-from rewriting.runtime.cache import ScoreCache
+from rewriting.runtime.cache import BatchedScores
 
 Pair = tuple[str, str]
 Levels = tuple[float, ...]
@@ -26,18 +26,24 @@ class EmpathyChange:
     In: completions, seeker_post, response_post. Out: −6 to 6; 0 for an unchanged response. A blank
     response communicates nothing and has empathy 0, whatever an identifier would say of it. The
     change of each mechanism is logged as a part: a rise by questions alone is to be seen.
+    batch_size: originals that are assessed at once.
 
         EmpathyChange(identifier)(completions=["Oh no! That hurts."], seeker_post=["I failed."],
                                   response_post=["Oh."])
     """
 
     def __init__(
-        self, identifier: Identifier, *, argmax: bool = False, name: str = "empathy_change"
+        self,
+        identifier: Identifier,
+        *,
+        argmax: bool = False,
+        batch_size: int = 1,
+        name: str = "empathy_change",
     ) -> None:
         self.__name__ = name
         self.identifier = identifier
         self.argmax = argmax
-        self._before = ScoreCache(self._one_by_one)
+        self._before = BatchedScores(self._assess, batch_size=batch_size)
 
     def __call__(
         self,
@@ -66,11 +72,6 @@ class EmpathyChange:
             for place, mechanism in enumerate(MECHANISMS):
                 log_extra(mechanism, [now[place] - earlier[place] for earlier, now in levels])
         return [sum(now) - sum(earlier) for earlier, now in levels]
-
-    def _one_by_one(self, pairs: list[Pair]) -> list[Levels]:
-        """Originals, which are remembered. Alone, one scores the same whenever it is first met: a
-        resumed run, whose memory is empty, gives the same bits."""
-        return [self._assess([pair])[0] for pair in pairs]
 
     def _assess(self, pairs: list[Pair]) -> list[Levels]:
         """The level of each mechanism."""

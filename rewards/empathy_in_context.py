@@ -29,10 +29,11 @@ class EmpathyInContext:
         identifier: ContextualIdentifier,
         *,
         argmax: bool = False,
+        batch_size: int = 1,
         name: str = "empathy_in_context",
     ) -> None:
         self.__name__ = name
-        self._change = EmpathyChange(identifier, argmax=argmax, name=name)
+        self._change = EmpathyChange(identifier, argmax=argmax, batch_size=batch_size, name=name)
 
     def __call__(
         self,

@@ -9,6 +9,7 @@ the post: what hurts only there passes (docs/results/reward.md).
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ from torch import Tensor, nn
 from rewards.contrast import new_of_rows
 from rewards.reading.encoder import TunedEncoder, load_trained, ready, trained_tensors
 from rewriting.errors import UserError
-from rewriting.runtime.cache import ScoreCache
+from rewriting.runtime.cache import BatchedScores
 from rewriting.runtime.files import disk_errors, write_json
 
 SHIPPED = Path(__file__).parent / "shipped" / "kindness"
@@ -59,7 +60,8 @@ class Kindness:
 class KindnessModel(nn.Module):
     """A tuned encoder and a linear head over its vector: the logit that a sentence hurts.
 
-    bar: the probability from which on a gate may stop a sentence.
+    bar: the probability from which on a gate may stop a sentence. batch_size: sentences that are
+    read at once.
     """
 
     def __init__(
@@ -69,12 +71,13 @@ class KindnessModel(nn.Module):
         max_tokens: int = 64,
         layers: int = 0,
         bar: float = 0.5,
+        batch_size: int = 1,
     ) -> None:
         super().__init__()
         self.encode = TunedEncoder(encoder, rank, max_tokens, layers)
         self.head = nn.Linear(self.encode.width, 1)
         self.bar = bar
-        self._known: ScoreCache[str, float] = ScoreCache(self._one_by_one)
+        self._known = self._memory(batch_size)
 
     def forward(self, sentences: Sequence[str]) -> Tensor:
         """[N]: logits. Unit vectors are stretched, so that the head learns at a usual rate."""
@@ -91,11 +94,16 @@ class KindnessModel(nn.Module):
         found = zip(sentences, self.probabilities(sentences), strict=True)
         return [sentence for sentence, probability in found if probability >= self.bar]
 
+    def _memory(self, batch_size: int) -> BatchedScores[str, float]:
+        return BatchedScores(self._read, batch_size=batch_size)
+
     @torch.no_grad()
-    def _one_by_one(self, sentences: list[str]) -> list[float]:
-        """Alone, so that no score depends on what else was asked, even in its last bit."""
+    def _read(self, sentences: list[str]) -> list[float]:
+        """The sentences of one batch."""
         self.eval()
-        return [float(self([text]).sigmoid()) if text.strip() else 0.0 for text in sentences]
+        found: list[float] = self(sentences).sigmoid().tolist()
+        pairs = zip(sentences, found, strict=True)
+        return [value if text.strip() else 0.0 for text, value in pairs]
 
     def save(self, folder: Path) -> None:
         from safetensors.torch import save_file
@@ -115,25 +123,33 @@ class KindnessModel(nn.Module):
             (folder / WEIGHTS).chmod(0o644)  # safetensors writes 0600
 
     @classmethod
-    def load(cls, folder: Path | str = SHIPPED) -> Self:
+    def load(cls, folder: Path | str = SHIPPED, *, batch_size: int = 1) -> Self:
         """The model in a folder that `train.py kindness` has written, ready to use."""
         from safetensors.torch import load_file
 
         path = Path(folder).expanduser()
         if not (path / SETTINGS).is_file() or not (path / WEIGHTS).is_file():
             raise UserError(f"{path} holds no kindness model: it needs {SETTINGS} and {WEIGHTS}.")
-        model = cls(**json.loads((path / SETTINGS).read_text(encoding="utf-8")))
+        settings = json.loads((path / SETTINGS).read_text(encoding="utf-8"))
+        model = cls(**settings, batch_size=batch_size)
         if misfit := load_trained(model, load_file(path / WEIGHTS)):
             raise UserError(f"{path}: weights and {SETTINGS} do not fit each other: {misfit}.")
         model.encode.merge()
         return ready(model)
 
     @classmethod
-    def shared(cls) -> KindnessModel:
-        """The shipped model, loaded once: the reward and the output gate ask the same one."""
-        return _shipped()
+    def shared(cls, batch_size: int = 1) -> KindnessModel:
+        """The shipped model, loaded once: the reward and the output gate ask the same one.
+
+        Another batch size has a memory of its own, on the same weights.
+        """
+        return _shipped(batch_size)
 
 
 @functools.cache
-def _shipped() -> KindnessModel:
-    return KindnessModel.load()
+def _shipped(batch_size: int) -> KindnessModel:
+    if batch_size == 1:
+        return KindnessModel.load()
+    model = copy.copy(_shipped(1))
+    model._known = model._memory(batch_size)
+    return model

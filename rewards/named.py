@@ -51,6 +51,8 @@ class BuiltIn:
 
     def __call__(self, models: Models, **options: Any) -> Reward:
         arguments = [getattr(models, self.model)] if self.model else []
+        if self.model and "batch_size" in self.own_options:
+            options = {"batch_size": models.batch_size} | options
         term: Reward = load_function(self.place)(*arguments, **options)
         return term
 
@@ -78,7 +80,8 @@ class HubClassifier:
     def __call__(self, models: Models, **options: Any) -> Reward:
         from rewards.classifier import ClassifierOptions, ClassifierReward
 
-        wanted = ClassifierOptions(**options)
+        asked = models.asked_batch_size
+        wanted = ClassifierOptions(**({"batch_size": asked} if asked else {}) | options)
         return ClassifierReward(*models.classifier(self.model), wanted, name=self.name)
 
 

@@ -14,6 +14,7 @@ Legend: N sentences, O outputs, M mechanisms.
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 import math
@@ -32,13 +33,12 @@ from rewards.reading.labelled import Label, Page
 from rewards.reading.pair_encoder import PairEncoder, Row
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
-from rewriting.runtime.cache import ScoreCache
+from rewriting.runtime.cache import BatchedScores
 from rewriting.runtime.files import disk_errors, write_json
 
 SHIPPED = Path(__file__).parent / "shipped" / "sense"
 SETTINGS, WEIGHTS = "sense.json", "sense.safetensors"
 BARS = "bars"  # of the levels that the identifier `joint` calls
-MOST_DOUBT = 6.0  # nats
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +59,18 @@ class SenseReading:
 
 
 class Sense:
-    """The log-probability that a new sentence makes sense, is true and does not hurt, as far as it
-    lies below that of `floor`; of several new sentences the worst counts.
+    """What a new sentence loses where it probably makes no sense, is untrue of this person or
+    hurts: 0 from a probability of `floor` of being welcome on, −1 at a probability of 0, on a line
+    between them. Of several new sentences the worst counts.
 
-    floor: the probability from which on a sentence loses nothing. Above it there is nothing to
-    win: a stock sentence is surely right, and the surer answer is not the better one.
-    In: completions, seeker_post, response_post, optionally sentence. Out: −6 − log floor to 0; 0
-    where nothing is new.
+    There is nothing to win: a stock sentence is surely right, and the surer answer is not the
+    better one. The loss is bounded and ends at the floor, so that what people really say, which
+    the model is less sure of, keeps what the other terms pay.
+    In: completions, seeker_post, response_post, optionally sentence. Out: −1 to 0; 0 where nothing
+    is new.
     """
 
-    def __init__(self, model: SenseModel, *, floor: float = 0.1, name: str = "sense") -> None:
+    def __init__(self, model: SenseModel, *, floor: float = 0.2, name: str = "sense") -> None:
         if isinstance(floor, bool) or not isinstance(floor, int | float) or not 0 < floor <= 1:
             raise UserError(f"floor is a probability above 0, not {floor!r}.")
         self.__name__ = name
@@ -86,20 +88,15 @@ class Sense:
     ) -> list[float]:
         rows = new_of_rows(completions, response_post, sentence)
         pairs = [(post, text) for post, new in zip(seeker_post, rows, strict=True) for text in new]
-        least = math.log(self.floor)
-        found = iter([min(log_welcome(one) - least, 0.0) for one in self.model.read(pairs)])
+        found = iter([min(one.welcome / self.floor, 1.0) - 1.0 for one in self.model.read(pairs)])
         return [min([next(found) for _ in new], default=0.0) for new in rows]
-
-
-def log_welcome(reading: SenseReading) -> float:
-    """The log-probability of being welcome; at least −6, so that one sentence is not everything."""
-    return max(math.log(max(reading.welcome, 1e-9)), -MOST_DOUBT)
 
 
 class SenseModel(nn.Module):
     """A tuned encoder of post and sentence, and a linear head over the sentence's vector.
 
-    bar: the probability of being welcome below which a gate may stop a sentence.
+    bar: the probability of being welcome below which a gate may stop a sentence. batch_size:
+    sentences that are read at once.
     """
 
     def __init__(
@@ -109,13 +106,14 @@ class SenseModel(nn.Module):
         max_tokens: int = 160,
         layers: int = 0,
         bar: float = 0.0,
+        batch_size: int = 1,
     ) -> None:
         super().__init__()
         self.encode = PairEncoder(encoder, rank, max_tokens, layers)
         self.dropout = nn.Dropout(0.1)
         self.head = nn.Linear(self.encode.width, 3 + 2 * len(MECHANISMS))
         self.bar = bar
-        self._known: ScoreCache[tuple[str, str], SenseReading] = ScoreCache(self._one_by_one)
+        self._known = self._memory(batch_size)
 
     def forward(self, rows: Sequence[Row]) -> Tensor:
         """[N, O]: logits of sense, true, hurts, some of each mechanism, strong of each."""
@@ -133,11 +131,21 @@ class SenseModel(nn.Module):
         found = zip(sentences, self.read([(post, text) for text in sentences]), strict=True)
         return [sentence for sentence, reading in found if reading.welcome < self.bar]
 
+    def _memory(self, batch_size: int) -> BatchedScores[tuple[str, str], SenseReading]:
+        """Sorted by their posts, so that the sentences under one post share a batch."""
+        return BatchedScores(self._read, batch_size=batch_size, length=lambda pair: len(pair[0]))
+
     @torch.no_grad()
-    def _one_by_one(self, pairs: list[tuple[str, str]]) -> list[SenseReading]:
-        """Alone, so that no score depends on what else was asked, even in its last bit."""
+    def _read(self, pairs: list[tuple[str, str]]) -> list[SenseReading]:
+        """The pairs of one batch. Sentences under the same post share one reading of it."""
         self.eval()
-        return [reading_of(self([(post, [text])])[0].sigmoid().tolist()) for post, text in pairs]
+        rows: dict[str, list[str]] = {}
+        for post, text in pairs:
+            rows.setdefault(post, []).append(text)
+        found = self(list(rows.items())).sigmoid().tolist()
+        asked = [(post, text) for post, own in rows.items() for text in own]
+        known = dict(zip(asked, map(reading_of, found), strict=True))
+        return [known[pair] for pair in pairs]
 
     def loss(self, pages: Sequence[Page]) -> tuple[Tensor, float]:
         """The sum of the cross-entropies of all that is known, and the number of sentences."""
@@ -170,12 +178,12 @@ class SenseModel(nn.Module):
             (folder / WEIGHTS).chmod(0o644)  # safetensors writes 0600
 
     @classmethod
-    def load(cls, folder: Path | str = SHIPPED) -> Self:
+    def load(cls, folder: Path | str = SHIPPED, *, batch_size: int = 1) -> Self:
         """The model in a folder that `train.py sense` has written, ready to use."""
         path = Path(folder).expanduser()
         settings = read_settings(path)
         settings.pop(BARS, None)
-        model = cls(**settings)
+        model = cls(**settings, batch_size=batch_size)
         model.fill(path)
         model.encode.merge()
         return ready(model)
@@ -189,9 +197,12 @@ class SenseModel(nn.Module):
             raise UserError(f"{path}: weights and settings do not fit each other: {misfit}.")
 
     @classmethod
-    def shared(cls) -> SenseModel:
-        """The shipped model, loaded once: the reward and the output gate ask the same one."""
-        return _shipped()
+    def shared(cls, batch_size: int = 1) -> SenseModel:
+        """The shipped model, loaded once: the reward and the output gate ask the same one.
+
+        Another batch size has a memory of its own, on the same weights.
+        """
+        return _shipped(batch_size)
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -217,5 +228,9 @@ def targets(label: Label) -> list[float]:
 
 
 @functools.cache
-def _shipped() -> SenseModel:
-    return SenseModel.load()
+def _shipped(batch_size: int) -> SenseModel:
+    if batch_size == 1:
+        return SenseModel.load()
+    model = copy.copy(_shipped(1))
+    model._known = model._memory(batch_size)
+    return model

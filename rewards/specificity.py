@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rewards.protocol import texts
-from rewriting.runtime.cache import ScoreCache
+from rewriting.runtime.cache import BatchedScores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,8 +19,7 @@ class Specificity:
     (arXiv 2101.07714). Where an edit policy gives the column `sentence`, the new sentence is
     compared, since the rest is not its doing; rows without one compare the whole response.
 
-    encoder: a sentence-transformers model. batch_size 1 keeps a score free of what else is in the
-    batch down to the last bit, which exact resuming needs; larger ones are faster on large files.
+    encoder: a sentence-transformers model. batch_size: texts that it reads at once.
 
     In: completions, seeker_post, optionally sentence. Out: −1 to 1; 0 for a blank text.
     """
@@ -28,8 +27,7 @@ class Specificity:
     def __init__(self, encoder: Any, *, batch_size: int = 1, name: str = "specificity") -> None:
         self.__name__ = name
         self.encoder = encoder
-        self.batch_size = batch_size
-        self._vectors = ScoreCache(self._encode)
+        self._vectors = BatchedScores(self._encode, batch_size=batch_size)
 
     def __call__(
         self,
@@ -54,7 +52,7 @@ class Specificity:
             return [None] * len(keys)
         vectors = self.encoder.encode(
             written,
-            batch_size=self.batch_size,
+            batch_size=len(written),
             convert_to_numpy=True,
             show_progress_bar=False,
         )

@@ -92,7 +92,7 @@ class PromptedPolicy:
             max_new_tokens=self.max_new_tokens,
             do_sample=False,
             eos_token_id=self.end_tokens,
-            logits_processor=[RowSampler(seeds, self.temperature, self.top_p)],
+            logits_processor=[RowSampler(seeds, self.max_new_tokens, self.temperature, self.top_p)],
         )
         new = output[:, inputs["input_ids"].shape[1] :]
         texts = self.tokenizer.batch_decode(new, skip_special_tokens=True)

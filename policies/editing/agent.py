@@ -35,12 +35,14 @@ from policies.editing.recomputing import Rest, read_at_once, recomputing
 from policies.editing.sentence_writer import SentenceWriter
 from policies.editing.settings import FILE, EditSettings, read_settings, write_settings
 from policies.reading.cached_reading import Reading
+from policies.reading.windows import check_window
 from rewriting.edits import Edit, num_positions
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange, Rewrite
 from rewriting.loop import EditState, rewrite_by_edits
 from rewriting.runtime.backbone import Backbone
 from rewriting.runtime.files import disk_errors
+from rewriting.runtime.model_options import DEFAULT, ModelOptions
 from rewriting.runtime.seeds import derive_seed
 
 MIN_PROMPT_TOKENS = 64
@@ -92,6 +94,8 @@ class EditAgent:
                 f"{backbone.max_length}; set max_prompt_tokens to {MIN_PROMPT_TOKENS} or more, "
                 "max_new_tokens to less, or take a model that reads more."
             )
+        num_tokens = self.max_prompt_tokens + reserved
+        check_window(model, backbone.name, num_tokens, "max_prompt_tokens")
 
     # ---- what it has been and what it becomes
 
@@ -138,22 +142,25 @@ class EditAgent:
         *,
         trainable: bool = False,
         name: str = "",
+        options: ModelOptions = DEFAULT,
         **changes: Any,
     ) -> EditAgent:
         """The policy of a folder; `changes` are other settings than it was saved with.
 
         backbone: what to put it on; by default the shared one of its name, or, for a policy that
-        is a whole model, one of its own.
+        is a whole model, one of its own, loaded by `options`.
         """
         folder = Path(folder)
         backbone_name, settings = read_settings(folder)
         if not settings.rank:
             dtype = torch.float32 if trainable else None
-            backbone = Backbone.load(str(folder / "model"), dtype=dtype)
+            options.check(whole_model=trainable)
+            backbone = Backbone.load(str(folder / "model"), dtype=dtype, options=options)
             backbone.name = backbone_name
         settings = replace(settings, **changes)
         name = name or folder.resolve().name
-        agent = cls(backbone or Backbone.shared(backbone_name), settings, name=name)
+        backbone = backbone or Backbone.shared(backbone_name, options)
+        agent = cls(backbone, settings, name=name)
         _, role, head = agent._roles["policy"]
         if role is not None:
             roles.load_adapter(agent.backbone, role, folder)
@@ -288,7 +295,7 @@ class EditAgent:
             logits_BP = self._read(reading, head, prompts)
             counts = [num_positions(len(prompt.ends)) for prompt in prompts]
             row_seeds = [derive_seed(seed, "position") for seed in seeds]
-            positions = sample_positions(logits_BP, counts, row_seeds)
+            positions = sample_positions(logits_BP, row_seeds)
             writing = [row for row, count in enumerate(counts) if positions[row] < count - 1]
             if writing:
                 reading.select(writing)

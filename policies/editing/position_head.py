@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from policies.editing.prompt import Prompt
-from policies.reading.sampling import gumbel_noise
+from policies.reading.sampling import draw, uniforms
 from rewriting.edits import num_positions
 
 
@@ -94,14 +94,7 @@ def entropy(logits_BP: Tensor) -> Tensor:
     return -(log_probs_BP.exp() * finite_BP).sum(dim=-1)
 
 
-def sample_positions(logits_BP: Tensor, counts: Sequence[int], seeds: Sequence[int]) -> list[int]:
-    """A position for each row, which has counts[row] of them.
-
-    A row draws as much noise as it has positions, whatever the longest one has: its sample does not
-    depend on its batch.
-    """
-    positions = []
-    for logits_P, count, seed in zip(logits_BP.cpu(), counts, seeds, strict=True):
-        noise_P = gumbel_noise([torch.Generator().manual_seed(seed)], count)[0]
-        positions.append(int((logits_P[:count] + noise_P).argmax()))
-    return positions
+def sample_positions(logits_BP: Tensor, seeds: Sequence[int]) -> list[int]:
+    """A position for each row; those past a row's last one have no probability."""
+    chosen_B, _, _ = draw(logits_BP, uniforms(seeds, 1, logits_BP.device)[:, 0])
+    return chosen_B.tolist()

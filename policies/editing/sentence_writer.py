@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from policies.reading.cached_reading import Piece, Reading
-from policies.reading.sampling import gumbel_noise, nucleus
+from policies.reading.sampling import draw, nucleus, uniforms
 from rewriting.runtime.log_probs import HEAD_CHUNK, target_log_probs
 
 Written = tuple[list[int], list[Tensor]]  # tokens, and the log-probability of each
@@ -56,18 +56,16 @@ class SentenceWriter:
 
         leads: what each row reads before it writes.
         """
-        generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+        uniform_RT = uniforms(seeds, self.max_new_tokens, self.endings_V.device)
         written: list[Written] = [([], []) for _ in leads]
         active, pieces = list(range(len(leads))), [list(lead) for lead in leads]
         banned_V: Tensor | None = self.endings_V
-        for _ in range(self.max_new_tokens):
+        for step in range(self.max_new_tokens):
             piece = reading.read(pieces)
             last = [len(tokens) - 1 for tokens in pieces]
             logits_RV = self.shaped(piece.logits(range(len(pieces)), last), banned_V)
             banned_V = None
-            noise_RV = gumbel_noise([generators[row] for row in active], logits_RV.shape[-1])
-            chosen_R = (logits_RV + noise_RV.to(logits_RV.device)).argmax(dim=-1)
-            log_probs_R = target_log_probs(logits_RV, chosen_R)
+            chosen_R, log_probs_R, _ = draw(logits_RV, uniform_RT[active, step])
             for row, token, log_prob in zip(active, chosen_R.tolist(), log_probs_R, strict=True):
                 written[row][0].append(token)
                 written[row][1].append(log_prob)

@@ -21,7 +21,7 @@ from policies.generating.models import AnyReading
 from policies.generating.value_head import ValueHead
 from policies.reading.cached_reading import Piece
 from policies.reading.frozen_head import frozen_head_log_probs, frozen_layer
-from policies.reading.sampling import nucleus
+from policies.reading.sampling import draw, nucleus, row_entropies, uniforms
 from rewriting.runtime.log_probs import HEAD_CHUNK, target_log_probs
 
 
@@ -75,28 +75,6 @@ class TokenLogProbs:
     value_BT: Tensor | None = None
 
 
-def draw(logits_RV: Tensor, uniform_R: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """A token per row from softmax(logits), its log-probability, the row's entropy: [R] each.
-
-    The token at which the cumulative probability passes a row's uniform number in [0, 1). One
-    number per row instead of one per row and word, as the Gumbel trick of policies/reading/sampling
-    needs.
-    """
-    top_R1 = logits_RV.amax(dim=-1, keepdim=True)
-    weight_RV = (logits_RV - top_R1).exp()
-    mass_RV = weight_RV.cumsum(dim=-1, dtype=torch.float64)
-    sought_R1 = uniform_R[:, None].to(mass_RV.device) * mass_RV[:, -1:]
-    last = logits_RV.shape[-1] - 1
-    chosen_R1 = torch.searchsorted(mass_RV, sought_R1, right=True).clamp(max=last)
-    total_R = mass_RV[:, -1].float()
-    log_prob_R = (logits_RV.gather(1, chosen_R1) - top_R1)[:, 0] - total_R.log()
-    # A logit of minus infinity has the weight 0 and adds nothing.
-    finite_RV = logits_RV.clamp(min=torch.finfo(logits_RV.dtype).min)
-    with torch.autocast(logits_RV.device.type, enabled=False):  # bfloat16 rounds it away
-        mean_R = torch.einsum("rv,rv->r", weight_RV, finite_RV) / total_R
-    return chosen_R1[:, 0], log_prob_R, top_R1[:, 0] + total_R.log() - mean_R
-
-
 @torch.no_grad()
 def write(
     reading: AnyReading,
@@ -109,7 +87,7 @@ def write(
     value_head: ValueHead | None = None,
 ) -> Sampled:
     """Sample a response for each row. Rows that have ended leave the batch, a few at a time."""
-    uniform_BT = torch.stack([_uniform(seed, max_new_tokens) for seed in seeds])
+    uniform_BT = uniforms(seeds, max_new_tokens, reading.model.device)
     tokens: list[list[int]] = [[] for _ in leads]
     figures: list[list[Tensor]] = [[] for _ in leads]  # [3]: log-probability, value, entropy
     rows, pieces = list(range(len(leads))), [list(lead) for lead in leads]
@@ -119,7 +97,8 @@ def write(
         places = [len(tokens_read) - 1 for tokens_read in pieces]
         hidden_RD = piece.hidden_BSD[list(range(len(rows))), places]
         logits_RV = shape(piece.logits(range(len(rows)), places))
-        chosen_R, log_prob_R, entropy_R = draw(logits_RV, uniform_BT[rows, step])
+        chosen_R, log_prob_R, prob_RV = draw(logits_RV, uniform_BT[rows, step])
+        entropy_R = row_entropies(logits_RV, chosen_R, log_prob_R, prob_RV)
         value_R = torch.zeros_like(log_prob_R) if value_head is None else value_head(hidden_RD)
         figures_R3 = torch.stack([log_prob_R, value_R, entropy_R], dim=-1).cpu()
         for row, token, figure in zip(rows, chosen_R.tolist(), figures_R3, strict=True):
@@ -140,11 +119,6 @@ def write(
     log_probs, values, entropies = (list(column) for column in zip(*columns, strict=True))
     finished = [row not in open_rows for row in range(len(leads))]
     return Sampled(tokens, log_probs, values, entropies, finished)
-
-
-def _uniform(seed: int, count: int) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.rand(count, generator=generator, dtype=torch.float64)
 
 
 def score(

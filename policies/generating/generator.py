@@ -32,9 +32,11 @@ from policies.generating.prefix import read_tensors
 from policies.generating.prompt import context_tokens, plain_tokens
 from policies.generating.settings import FILE, GeneratorSettings, read_settings, write_settings
 from policies.generating.value_head import ValueHead
+from policies.reading.windows import check_window
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange, Rewrite
 from rewriting.runtime.files import disk_errors
+from rewriting.runtime.model_options import DEFAULT, ModelOptions
 from rewriting.runtime.seeds import derive_seed
 
 VALUE_WEIGHTS = "value_head.safetensors"
@@ -80,12 +82,16 @@ class Generator:
         name: str = "emprl",
         seed: int = 0,
         batch_size: int = 32,
+        options: ModelOptions = DEFAULT,
         **settings: Any,
     ) -> Generator:
-        """A new generator on a model by name; `settings` are those of GeneratorSettings."""
+        """A new generator on a model by name; `settings` are those of GeneratorSettings.
+
+        options: how the model is loaded.
+        """
         chosen = GeneratorSettings(**settings)
         return cls(
-            load_model(model, own=chosen.adapter == "lora"),
+            load_model(model, own=chosen.adapter == "lora", options=options),
             chosen,
             model_name=model,
             name=name,
@@ -102,6 +108,9 @@ class Generator:
                 f"the model reads {limit} tokens, and context, response and prefix take {needed}. "
                 "Lower max_context_tokens or max_new_tokens."
             )
+        if self.model.is_seq2seq:  # the decoder reads no context, and the encoder reads it whole
+            needed -= settings.max_context_tokens
+        check_window(self.model.model, self.model_name, needed, "max_context_tokens")
 
     # ---- what it has been and what it becomes
 
@@ -154,16 +163,18 @@ class Generator:
         trainable: bool = False,
         name: str = "",
         batch_size: int = 32,
+        options: ModelOptions = DEFAULT,
         **changes: Any,
     ) -> Generator:
         """The generator of a folder; `changes` are other settings than it was saved with.
 
-        model: what to put it on; by default the model of its name.
+        model: what to put it on; by default the model of its name, loaded by `options`.
         """
         folder = Path(folder)
         model_name, settings = read_settings(folder)
         settings = replace(settings, **changes)
-        model = model or load_model(model_name, own=settings.adapter == "lora")
+        own = settings.adapter == "lora"
+        model = model or load_model(model_name, own=own, options=options)
         name = name or folder.resolve().name
         generator = cls(model, settings, model_name=model_name, name=name, batch_size=batch_size)
         generator.adapters.load("policy", folder)

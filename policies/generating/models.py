@@ -25,6 +25,7 @@ from policies.reading.cached_reading import Piece, Reading
 from policies.reading.frozen_head import ScaledHead
 from rewriting.errors import UserError
 from rewriting.runtime.log_probs import batches_by_length, has_plain_head, start_token
+from rewriting.runtime.model_options import DEFAULT, ModelOptions
 
 ENCODER_TOKENS: Final = 4096  # read at once, padding included
 
@@ -56,6 +57,8 @@ class Encoded:
 
 class AnyReading(Protocol):
     """How far a decoder has read some rows."""
+
+    model: Any
 
     def read(self, rows: Sequence[Sequence[int]]) -> Piece: ...
     def select(self, rows: Sequence[int]) -> None: ...
@@ -222,7 +225,7 @@ class CausalModel:
         return [(layer.keys[0], layer.values[0]) for layer in layers]
 
 
-def load_model(name: str, *, own: bool = False) -> AnyModel:
+def load_model(name: str, *, own: bool = False, options: ModelOptions = DEFAULT) -> AnyModel:
     """The model of that name; `own`: not shared with others, to put LoRA adapters into it."""
     from transformers import AutoConfig
 
@@ -234,10 +237,10 @@ def load_model(name: str, *, own: bool = False) -> AnyModel:
     except (OSError, ValueError):
         config = None  # the loaders below say in one line what is wrong
     if getattr(config, "is_encoder_decoder", False):
-        return Seq2SeqModel(*load_seq2seq(name))
+        return Seq2SeqModel(*load_seq2seq(name, options=options))
     if own:
-        return CausalModel(*load_causal(name))
-    backbone = Backbone.shared(name)
+        return CausalModel(*load_causal(name, options=options))
+    backbone = Backbone.shared(name, options)
     return CausalModel(backbone.model, backbone.tokenizer)
 
 

@@ -168,7 +168,7 @@ class ContextGate:
         return float(post_D @ self.weights.need_weights_D) + by_terms + self.weights.need_bias
 
     @classmethod
-    def load(cls, folder: Path | str, *, encoder: Any = None) -> Self:
+    def load(cls, folder: Path | str, *, encoder: Any = None, batch_size: int = 1) -> Self:
         """The gate in a folder that `save` has written; its encoder comes by name."""
         from safetensors.numpy import load_file
 
@@ -184,9 +184,8 @@ class ContextGate:
         }
         encoder = encoder or load_sentence_encoder(settings["encoder"])
         plain = {name: settings[name] for name in PLAIN} | {"terms": tuple(settings["terms"])}
-        return cls(
-            SentenceVectors(encoder, name=settings["encoder"]), GateWeights(**arrays, **plain)
-        )
+        vectors = SentenceVectors(encoder, name=settings["encoder"], batch_size=batch_size)
+        return cls(vectors, GateWeights(**arrays, **plain))
 
     def save(self, folder: Path, *, identifier: str) -> None:
         """Write the weights, the encoder's name, and the identifier that the gate goes with."""

@@ -73,12 +73,12 @@ class EnsembleIdentifier:
         self._last: _Answers | None = None
 
     @classmethod
-    def load(cls, text: str) -> Self:
+    def load(cls, text: str, *, batch_size: int = 1) -> Self:
         """The ensemble that a text describes, as `grounded,epitome,pessimism=1`."""
         from rewards.identifiers.named import ENSEMBLE, load_identifier
 
         parsed = EnsembleName.parse(text)
-        members = [load_identifier(name) for name in parsed.members]
+        members = [load_identifier(name, batch_size=batch_size) for name in parsed.members]
         return cls(members, pessimism=parsed.pessimism, name=f"{ENSEMBLE}{text}")
 
     def assess(

@@ -39,13 +39,16 @@ class GroundedIdentifier:
         self.name = name
 
     @classmethod
-    def load(cls, folder: Path | str, *, reader: SentenceReader | None = None) -> Self:
+    def load(
+        cls, folder: Path | str, *, reader: SentenceReader | None = None, batch_size: int = 1
+    ) -> Self:
         """The identifier in a folder that `train.py reader` has written."""
         path = Path(folder).expanduser()
         settings = read_settings(path)
         if "grounding" not in settings:
             raise UserError(f"{path} holds a reader that no levels were fitted for.")
-        return cls(reader or SentenceReader.load(path), Grounding.from_json(settings["grounding"]))
+        reader = reader or SentenceReader.load(path, batch_size=batch_size)
+        return cls(reader, Grounding.from_json(settings["grounding"]))
 
     def assess(
         self,

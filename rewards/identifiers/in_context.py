@@ -36,13 +36,21 @@ class ContextualIdentifier:
         return getattr(self.identifier, "reader", None)
 
     @classmethod
-    def load(cls, folder: Path | str, *, identifier: Any = None, encoder: Any = None) -> Self:
+    def load(
+        cls,
+        folder: Path | str,
+        *,
+        identifier: Any = None,
+        encoder: Any = None,
+        batch_size: int = 1,
+    ) -> Self:
         """The gate in a folder, around the identifier that it was fitted with, or another."""
         from rewards.identifiers.named import load_identifier
 
-        gate = ContextGate.load(folder, encoder=encoder)
+        gate = ContextGate.load(folder, encoder=encoder, batch_size=batch_size)
         if identifier is None:
-            identifier = load_identifier(read_settings(folder)["identifier"])
+            name = read_settings(folder)["identifier"]
+            identifier = load_identifier(name, batch_size=batch_size)
         return cls(identifier, gate, name=Path(folder).name)
 
     def assess(

@@ -32,10 +32,12 @@ class JointIdentifier:
         self.name = name
 
     @classmethod
-    def load(cls, folder: Path | str, *, model: SenseModel | None = None) -> Self:
+    def load(
+        cls, folder: Path | str, *, model: SenseModel | None = None, batch_size: int = 1
+    ) -> Self:
         """The identifier in a folder that `train.py sense` has written."""
         path = Path(folder).expanduser()
-        model = model or SenseModel.load(path)
+        model = model or SenseModel.load(path, batch_size=batch_size)
         settings = read_settings(path)
         if BARS not in settings:
             raise UserError(f"{path} holds a sense model that no levels were fitted for.")

@@ -58,16 +58,18 @@ def is_grounded(given: Any) -> bool:
     return (folder / "reader.json").is_file()
 
 
-def load_identifier(name: str = DEFAULT_IDENTIFIER) -> Identifier:
+def load_identifier(name: str = DEFAULT_IDENTIFIER, *, batch_size: int = 1) -> Identifier:
     """The identifier of that name or in that folder; what is in the folder tells its kind.
 
     `judge:MODEL` is a language model that grades each mechanism, `ensemble:NAME,NAME` the mean of
-    several identifiers.
+    several identifiers. batch_size: sentences that a reader, a gate or the model of `joint` reads
+    at once. `epitome` and judges have budgets of their own; micromodels read one at a time, since
+    the steps of a boosting machine feel the last bit.
     """
     if name.startswith(ENSEMBLE):
         from rewards.identifiers.ensemble import EnsembleIdentifier
 
-        return EnsembleIdentifier.load(name.removeprefix(ENSEMBLE))
+        return EnsembleIdentifier.load(name.removeprefix(ENSEMBLE), batch_size=batch_size)
     if name.startswith(JUDGE):
         from rewards.judge.identifier import JudgeIdentifier
 
@@ -80,15 +82,18 @@ def load_identifier(name: str = DEFAULT_IDENTIFIER) -> Identifier:
     if kind == "reader.json":
         from rewards.identifiers.grounded import GroundedIdentifier
 
-        return GroundedIdentifier.load(folder)
+        return GroundedIdentifier.load(folder, batch_size=batch_size)
     if kind == "micromodels.json":
         from rewards.identifiers.micromodels import Micromodels
 
         return Micromodels.load(folder)
     if kind == "sense.json":
         from rewards.identifiers.joint import JointIdentifier
+        from rewards.sense import SenseModel
 
-        return JointIdentifier.load(folder)
+        # The shipped model is loaded once: the reward `sense` and the output gate ask it too.
+        shared = SenseModel.shared(batch_size) if folder == NAMES[JOINT] else None
+        return JointIdentifier.load(folder, model=shared, batch_size=batch_size)
     from rewards.identifiers.in_context import ContextualIdentifier
 
-    return ContextualIdentifier.load(folder)
+    return ContextualIdentifier.load(folder, batch_size=batch_size)

@@ -17,7 +17,7 @@ from rewards.probe import SEEDS as THREE_SEEDS
 from rewriting.data.split import normalised
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
-from rewriting.runtime.cache import CACHE_SIZE, ScoreCache
+from rewriting.runtime.cache import CACHE_SIZE, BatchedScores
 from rewriting.sentences import split_sentences
 
 if TYPE_CHECKING:
@@ -29,16 +29,25 @@ class SentenceVectors:
 
     encoder: anything with sentence-transformers' `encode`; it cuts a text longer than its window.
     batch_size 1 keeps a vector free of what else is in the batch down to the last bit, and the
-    steps of a boosting machine feel a bit; larger ones are faster, for training.
+    steps of a boosting machine feel a bit; larger ones are faster, on a GPU and for training
+    (remember_all: see BatchedScores).
     """
 
     def __init__(
-        self, encoder: Any, *, name: str = "", batch_size: int = 1, cache_size: int = CACHE_SIZE
+        self,
+        encoder: Any,
+        *,
+        name: str = "",
+        batch_size: int = 1,
+        remember_all: bool = False,
+        cache_size: int = CACHE_SIZE,
     ) -> None:
         self.encoder = encoder
         self.name = name
         self.batch_size = batch_size
-        self._known: ScoreCache[str, NDArray[Any]] = ScoreCache(self._encode, cache_size)
+        self._known: BatchedScores[str, NDArray[Any]] = BatchedScores(
+            self._encode, batch_size=batch_size, remember_all=remember_all, size=cache_size
+        )
 
     def __call__(self, texts: Sequence[str]) -> list[NDArray[Any]]:
         """A vector [D] for each text; zeros stay zeros."""
@@ -46,10 +55,7 @@ class SentenceVectors:
 
     def _encode(self, texts: list[str]) -> list[NDArray[Any]]:
         vectors_ND = self.encoder.encode(
-            texts,
-            batch_size=self.batch_size,
-            convert_to_numpy=True,
-            show_progress_bar=len(texts) > 5000,
+            texts, batch_size=len(texts), convert_to_numpy=True, show_progress_bar=False
         )
         norms_N1 = np.linalg.norm(vectors_ND, axis=1, keepdims=True)
         return list((vectors_ND / np.where(norms_N1 > 0, norms_N1, 1)).astype(np.float32))

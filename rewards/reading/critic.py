@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from rewards.reading.encoder import TunedEncoder
-from rewriting.runtime.cache import ScoreCache
+from rewriting.runtime.cache import BatchedScores
 
 
 def info_nce(own_N: Tensor, others_NK: Tensor) -> Tensor:
@@ -38,15 +38,11 @@ def contrasts(texts_ND: Tensor, sentences_ND: Tensor, bank_KD: Tensor, scale: Te
 
 
 class Vectors:
-    """Texts to vectors, equal ones once, also over several calls.
+    """Texts to vectors, equal ones once; with a batch_size of 1 also over several calls."""
 
-    One by one: a vector must not depend, even in its last bit, on what it came with, or a resumed
-    run with an empty memory would not give the same bits.
-    """
-
-    def __init__(self, encode: Callable[[Sequence[str]], Tensor]) -> None:
-        self.known: ScoreCache[str, Tensor] = ScoreCache(
-            lambda texts: [encode([text])[0] for text in texts]
+    def __init__(self, encode: Callable[[Sequence[str]], Tensor], batch_size: int = 1) -> None:
+        self.known: BatchedScores[str, Tensor] = BatchedScores(
+            lambda texts: list(encode(texts)), batch_size=batch_size
         )
 
     def __call__(self, texts: Sequence[str]) -> Tensor:
@@ -61,14 +57,16 @@ class SecondOpinion(nn.Module):
     sentences, learnt from 10,000 pairs, did no better. `worth` is its part of the reader's number
     of that name, fitted together with the reader's own part (form.py).
 
-    scale: what a cosine of 1 is worth, in nats.
+    scale: what a cosine of 1 is worth, in nats. batch_size: texts that are read at once.
     """
 
     posts_KD: Tensor
     replies_KD: Tensor
     scale: Tensor
 
-    def __init__(self, encoder: str, max_tokens: int = 128, scale: float = 12.0) -> None:
+    def __init__(
+        self, encoder: str, max_tokens: int = 128, scale: float = 12.0, batch_size: int = 1
+    ) -> None:
         super().__init__()
         self.encode = TunedEncoder(encoder, 0, max_tokens)
         self.register_buffer("scale", torch.tensor(scale))
@@ -76,7 +74,7 @@ class SecondOpinion(nn.Module):
         self.register_buffer("replies_KD", torch.zeros(0, self.encode.width))
         self.worth = nn.Linear(self.encode.width, 1, bias=False)
         nn.init.zeros_(self.worth.weight)
-        self.vectors = Vectors(lambda texts: self.encode(texts))
+        self.vectors = Vectors(lambda texts: self.encode(texts), batch_size)
 
     @torch.no_grad()
     def set_banks(self, posts: Sequence[str], replies: Sequence[str]) -> None:

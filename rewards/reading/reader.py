@@ -70,13 +70,20 @@ class Reading:
 class SentenceReader(nn.Module):
     """An encoder, four small heads, and a second opinion on fit, if there is one.
 
-    `bank_KD` and `replies_KD` hold the vectors of the other posts and replies.
+    `bank_KD` and `replies_KD` hold the vectors of the other posts and replies. batch_size: texts
+    that are read at once.
     """
 
     bank_KD: Tensor
     replies_KD: Tensor
 
-    def __init__(self, encoder: str = "minilm-l6", rank: int = 16, max_tokens: int = 96) -> None:
+    def __init__(
+        self,
+        encoder: str = "minilm-l6",
+        rank: int = 16,
+        max_tokens: int = 96,
+        batch_size: int = 1,
+    ) -> None:
         super().__init__()
         self.encode = TunedEncoder(encoder, rank, max_tokens)
         width = self.encode.width
@@ -92,8 +99,8 @@ class SentenceReader(nn.Module):
         self.register_buffer("replies_KD", torch.zeros(0, width))
         self.second: SecondOpinion | None = None
         self._load_second: Callable[[], SecondOpinion] | None = None
-        self._posts = Vectors(lambda texts: self.encode(texts))
-        self._sentences = Vectors(lambda texts: self.encode(texts))
+        self._posts = Vectors(lambda texts: self.encode(texts), batch_size)
+        self._sentences = Vectors(lambda texts: self.encode(texts), batch_size)
 
     def fits(self, posts_ND: Tensor, sentences_ND: Tensor) -> Tensor:
         """[N, N']: s · p·(W t) of every post with every sentence, before `worth` is added."""
@@ -188,19 +195,21 @@ class SentenceReader(nn.Module):
             (folder / WEIGHTS).chmod(0o644)  # safetensors writes 0600
 
     @classmethod
-    def load(cls, folder: Path | str = SHIPPED) -> Self:
+    def load(cls, folder: Path | str = SHIPPED, *, batch_size: int = 1) -> Self:
         """The reader in a folder that `train.py reader` has written, ready to use."""
         from safetensors.torch import load_file
 
         path = Path(folder).expanduser()
         settings = read_settings(path)
-        reader = cls(settings["encoder"], settings["rank"], settings["max_tokens"])
+        shape = (settings["encoder"], settings["rank"], settings["max_tokens"])
+        reader = cls(*shape, batch_size=batch_size)
         tensors = load_file(path / WEIGHTS)
         of_second = {name: tensors.pop(name) for name in list(tensors) if name.startswith(SECOND)}
         fill(reader, tensors, path)
         reader.encode.merge()
         if "second" in settings:
-            reader._load_second = lambda: loaded_second(settings["second"], of_second, path)
+            second = settings["second"] | {"batch_size": batch_size}
+            reader._load_second = lambda: loaded_second(second, of_second, path)
         return ready(reader)
 
 

@@ -33,6 +33,7 @@ from rewriting.runtime.log_probs import (
     has_plain_head,
     start_token,
 )
+from rewriting.runtime.model_options import DEFAULT, ModelOptions
 from rewriting.runtime.models import load_causal
 
 WEIGHTS = "adapter_model.safetensors"
@@ -84,15 +85,24 @@ class Backbone:
 
     @classmethod
     def load(
-        cls, name: str = "smollm2-135m", *, dtype: torch.dtype | None = None, **options: Any
+        cls,
+        name: str = "smollm2-135m",
+        *,
+        dtype: torch.dtype | None = None,
+        options: ModelOptions = DEFAULT,
+        max_batch_tokens: int | None = None,
     ) -> Backbone:
         """A backbone of its own, by model name: what a run that trains an adapter needs."""
-        return cls(*load_causal(name, dtype), name=name, **options)
+        model, tokenizer = load_causal(name, dtype, options=options)
+        return cls(model, tokenizer, name=name, max_batch_tokens=max_batch_tokens)
 
     @staticmethod
-    def shared(name: str = "smollm2-135m") -> Backbone:
-        """The one backbone of this name in this process: what reward terms use by default."""
-        return _shared(name)
+    def shared(name: str = "smollm2-135m", options: ModelOptions = DEFAULT) -> Backbone:
+        """The one backbone of this name in this process: what reward terms use by default.
+
+        One that is loaded in another way than by default is one of its own.
+        """
+        return _shared(name, options)
 
     def attach(self, role: str, folder: str | Path) -> None:
         """Load a LoRA adapter folder (safetensors and JSON) as a frozen role.
@@ -316,5 +326,5 @@ def check_adapter(model: Any, folder: Path) -> None:
 
 
 @lru_cache(maxsize=2)
-def _shared(name: str) -> Backbone:
-    return Backbone.load(name)
+def _shared(name: str, options: ModelOptions) -> Backbone:
+    return Backbone.load(name, options=options)

@@ -21,6 +21,7 @@ from rewriting.runtime import folders
 from rewriting.runtime.assembly import Downloads
 from rewriting.runtime.catalogue import SHORT_NAMES, NamedModel
 from rewriting.runtime.convert import quiet_transformers
+from rewriting.runtime.model_options import DEFAULT, ModelOptions
 from rewriting.runtime.steps import say, steps
 
 if TYPE_CHECKING:
@@ -139,7 +140,10 @@ def _install(model: NamedModel, folder: Path, progress: bool) -> None:
 
 
 def load_causal(
-    name: str, dtype: "torch.dtype | None" = None, device: "str | torch.device | None" = None
+    name: str,
+    dtype: "torch.dtype | None" = None,
+    device: "str | torch.device | None" = None,
+    options: ModelOptions = DEFAULT,
 ) -> tuple[Any, Any]:
     """A causal language model and its tokenizer, ready for batched generation.
 
@@ -150,8 +154,9 @@ def load_causal(
 
     from rewriting.runtime.attention import share_keys
 
-    model, tokenizer = _load(name, AutoModelForCausalLM, dtype, device)
+    model, tokenizer = _load(name, AutoModelForCausalLM, dtype, device, options)
     share_keys(model)
+    options.compiled(model)
     tokenizer.padding_side = "left"
     if tokenizer.pad_token is None:
         if tokenizer.eos_token is None:
@@ -164,7 +169,10 @@ def load_causal(
 
 
 def load_seq2seq(
-    name: str, dtype: "torch.dtype | None" = None, device: "str | torch.device | None" = None
+    name: str,
+    dtype: "torch.dtype | None" = None,
+    device: "str | torch.device | None" = None,
+    options: ModelOptions = DEFAULT,
 ) -> tuple[Any, Any]:
     """An encoder-decoder and its tokenizer.
 
@@ -173,7 +181,8 @@ def load_seq2seq(
     """
     from transformers import AutoModelForSeq2SeqLM
 
-    model, tokenizer = _load(name, AutoModelForSeq2SeqLM, dtype, device)
+    model, tokenizer = _load(name, AutoModelForSeq2SeqLM, dtype, device, options)
+    options.compiled(model)
     tied = model._tied_weights_keys or {}
     if "lm_head.weight" in tied and "lm_head.weight" not in model.all_tied_weights_keys:
         model._tied_weights_keys = {k: v for k, v in tied.items() if k != "lm_head.weight"}
@@ -241,14 +250,16 @@ def load_sentence_encoder(
     with _explained(name), quiet_transformers():
         model = SentenceTransformer(
             source,
-            device=str(device or _default_device()),
+            device=str(device or default_device()),
             local_files_only=local,
             model_kwargs={"use_safetensors": True, "dtype": torch.float32},
         )
     return model.eval()
 
 
-def _load(name: str, kind: Any, dtype: Any, device: Any) -> tuple[Any, Any]:
+def _load(
+    name: str, kind: Any, dtype: Any, device: Any, options: ModelOptions = DEFAULT
+) -> tuple[Any, Any]:
     """Model (in eval mode) and tokenizer. A folder is never looked up on the network.
 
     transformers fills weights that a folder lacks with random numbers; here that is an error. An
@@ -258,20 +269,19 @@ def _load(name: str, kind: Any, dtype: Any, device: Any) -> tuple[Any, Any]:
     from transformers import AutoTokenizer
 
     source, local = _source(name)
-    device = torch.device(device or _default_device())
+    device = torch.device(device or default_device())
     if dtype is None:
         dtype = torch.float32 if device.type == "cpu" else torch.bfloat16
     # Without an explicit False, transformers asks at the terminal whether to run a model's code.
-    options: dict[str, Any] = {"local_files_only": local, "trust_remote_code": False}
+    safe: dict[str, Any] = {"local_files_only": local, "trust_remote_code": False}
+    told = options.loading(dtype, device) | {"dtype": dtype, "use_safetensors": True}
     with _explained(name), quiet_transformers():
-        tokenizer = AutoTokenizer.from_pretrained(source, **options)
-        model, info = kind.from_pretrained(
-            source, dtype=dtype, use_safetensors=True, output_loading_info=True, **options
-        )
+        tokenizer = AutoTokenizer.from_pretrained(source, **safe)
+        model, info = kind.from_pretrained(source, output_loading_info=True, **told, **safe)
     missing = sorted(key for key in info["missing_keys"] if not key.startswith("pooler."))
     if missing:
         raise UserError(f"{name} cannot be a {type(model).__name__}: it lacks {missing[0]}.")
-    return model.to(device).eval(), tokenizer
+    return (model if options.load_in_4bit else model.to(device)).eval(), tokenizer
 
 
 def _source(name: str) -> tuple[str, bool]:
@@ -283,7 +293,7 @@ def _source(name: str) -> tuple[str, bool]:
     return source, local
 
 
-def _default_device() -> str:
+def default_device() -> str:
     """The GPU of this process, where accelerate has set one for each, or the CPU."""
     import torch
 
@@ -311,6 +321,9 @@ def _explained(name: str) -> Iterator[None]:
             raise UserError(f"{name} runs code from the hub, which is not allowed.") from error
         if "backend tokenizer" in str(error):
             raise UserError(f"{name} holds no tokenizer that can be loaded.") from error
+        if "attention" in str(error) and "support" in str(error):
+            reason = str(error).strip().split(". ")[0]
+            raise UserError(f"{name}: {reason}. Set attention to eager.") from error
         raise
 
 

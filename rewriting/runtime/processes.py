@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+POLL_SECONDS = 1.0
 
 
 def join_processes() -> None:
@@ -57,3 +61,39 @@ def share_work(rows: Sequence[T], work: Callable[[Sequence[T]], Sequence[R]]) ->
     size = -(-len(rows) // num_processes())
     own = rows[process_index() * size : (process_index() + 1) * size]
     return [result for part in across_processes(list(work(own)) if own else []) for result in part]
+
+
+@contextmanager
+def locked_for_all(target: Path, on_wait: Callable[[], None]) -> Iterator[None]:
+    """One job at a time for `target`: the first process holds the lock (folders.py) for all.
+
+    All processes of the job must enter. While another job has the lock they tell each other every
+    second that they wait, so that the time limit of a process group, which is for one exchange, is
+    never reached. `on_wait` is called once, in the first process.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = None
+    if process_index() == 0:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(target.parent / f".{target.name}.lock")
+
+    def acquired() -> bool:
+        try:
+            if lock is not None:
+                lock.acquire(timeout=0)
+        except Timeout:
+            return False
+        return True
+
+    waits = 0
+    while not across_processes(acquired())[0]:
+        if lock is not None and not waits:
+            on_wait()
+        waits += 1
+        time.sleep(POLL_SECONDS)
+    try:
+        yield
+    finally:
+        if lock is not None:
+            lock.release()

@@ -39,6 +39,18 @@ def progress_bar(text: str, total: int, done: int = 0) -> Iterator[Callable[[int
         yield lambda rows: bar.advance(task, rows)
 
 
+@contextmanager
+def progress_of_first(text: str, total: int) -> Iterator[Callable[[int], None]]:
+    """The same where several processes share a job and the first shows how far all of them are."""
+    from rewriting.runtime.processes import process_index
+
+    if process_index():
+        yield lambda rows: None
+        return
+    with progress_bar(text, total) as advance:
+        yield advance
+
+
 def _log_lines(text: str, total: int, done: int) -> Callable[[int], None]:
     """A line at each further tenth of the way."""
     passed = done

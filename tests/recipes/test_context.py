@@ -36,7 +36,7 @@ CALM = [{"seeker_post": f"We bake {n} cakes.", "response_post": "Nice."} for n i
 def config(tmp_path: Path, jsonl: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Config:
     plain = load_identifier
     monkeypatch.setattr(
-        named, "load_identifier", lambda name: Words() if name == "words" else plain(name)
+        named, "load_identifier", lambda name, **_: Words() if name == "words" else plain(name)
     )
     return Config(
         output=str(tmp_path / "run"),

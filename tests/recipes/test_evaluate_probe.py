@@ -13,7 +13,7 @@ from tests.recipes.words import Words
 
 @pytest.fixture
 def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(named, "load_identifier", lambda name: Words())
+    monkeypatch.setattr(named, "load_identifier", lambda name, **_: Words())
 
     def command(*arguments: str) -> Any:
         file = tmp_path / "out.json"

@@ -46,7 +46,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def run(
     tiny: dict[str, Path], monkeypatch: pytest.MonkeyPatch, jsonl: Callable[..., Path]
 ) -> Callable[..., None]:
-    monkeypatch.setattr(named, "load_identifier", lambda name="words": Words())
+    monkeypatch.setattr(named, "load_identifier", lambda name="words", **_: Words())
     data = jsonl(ROWS, "data.jsonl")
 
     def command(*arguments: str | Path) -> None:

@@ -53,7 +53,7 @@ def run(
     encoder = load_sentence_encoder(str(tiny["sentence_encoder"]))
     model = coherence.CoherenceModel(encoder, coherence.CoherenceHead(16))
     monkeypatch.setattr(coherence.CoherenceModel, "load", lambda: model)
-    monkeypatch.setattr(named, "load_identifier", lambda name="words": Words())
+    monkeypatch.setattr(named, "load_identifier", lambda name="words", **_: Words())
     monkeypatch.setattr(Models, "in_context", Words())
     data = jsonl(ROWS, "data.jsonl")
 

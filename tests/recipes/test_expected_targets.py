@@ -1,7 +1,12 @@
 """Targets predicted from the conversation, in place of the levels of one human response."""
 
+import json
+import os
 import random
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +15,8 @@ import pytest
 from recipes.expected_targets import with_expected_targets
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange, Label
+
+ROOT = Path(__file__).parent.parent.parent
 
 
 class Encoder:
@@ -77,3 +84,46 @@ def test_a_level_that_one_conversation_alone_has() -> None:
 def test_too_few_conversations_are_refused() -> None:
     with pytest.raises(UserError, match="expected_targets needs 10 conversations or more, not 9"):
         with_expected_targets(exchanges(9), Encoder())
+
+
+TWO_PROCESSES = """
+import json, sys
+from pathlib import Path
+import torch.distributed as distributed
+from recipes import expected_targets
+from rewriting.exchange import MECHANISMS
+from tests.recipes.test_expected_targets import Encoder, exchanges
+
+distributed.init_process_group("gloo")
+expected_targets.CHUNK = 10
+read = []
+
+class Remembering(Encoder):
+    def encode(self, texts, **options):
+        read.extend(texts)
+        return super().encode(texts, **options)
+
+rows = expected_targets.with_expected_targets(exchanges(60), Remembering())
+found = [[row.row()[m] for m in MECHANISMS] for row in rows]
+Path(sys.argv[1], f"{distributed.get_rank()}.json").write_text(json.dumps([read, found]))
+distributed.destroy_process_group()
+"""
+
+
+def test_two_processes_read_half_each_and_end_with_the_same(tmp_path: Path) -> None:
+    script = tmp_path / "run.py"
+    script.write_text(TWO_PROCESSES)
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    subprocess.run([*command, str(script), str(tmp_path)], check=True, env=environment)
+    (read, found), (others, same) = (
+        json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2)
+    )
+    alone = [
+        [row.row()[m] for m in MECHANISMS]
+        for row in with_expected_targets(exchanges(60), Encoder())
+    ]
+    assert found == same == alone
+    # 60 posts and 20 first turns: eight chunks of ten
+    assert (len(read), len(others)) == (40, 40)
+    assert len({*read, *others}) == 80

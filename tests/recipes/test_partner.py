@@ -190,8 +190,10 @@ def test_a_run_leaves_a_policy_that_rewrites(
     exchange = Exchange("I lost my cat.", "Get another. It is fine.")
     assert policy.rewrite([exchange], seed=1) == policy.rewrite([exchange], seed=1)
     warm = load_policy(str(folder / "warm_start" / "policy"))
-    for one in (policy, warm):  # an untaught head keeps about one response of six
-        texts = {one.rewrite([exchange], seed=seed)[0].rewritten_response for seed in range(6)}
+    # An untaught head keeps about one response of six, and most sentences are cut off by the limit.
+    # About one in five changes the response: fewer than two of sixty, once in 35,000 times.
+    for one in (policy, warm):
+        texts = {one.rewrite([exchange], seed=seed)[0].rewritten_response for seed in range(60)}
         assert len(texts - {exchange.response_post}) > 1
 
 
@@ -278,6 +280,7 @@ def test_two_processes_give_the_figures_of_one(config: Config, tmp_path: Path) -
     )
     assert done.returncode == 0, done.stderr
     assert "2 process(es)" in done.stderr
+    assert "each gets 2 row(s) a step in the warm start and 1 exchange(s) a step" in done.stderr
     for one, two in zip(log(tmp_path / "run"), log(tmp_path / "two"), strict=True):
         assert two == pytest.approx(one, rel=1e-4, abs=1e-5)
     two_weights = weights(tmp_path / "two")
@@ -299,6 +302,8 @@ def test_two_processes_give_the_figures_of_one(config: Config, tmp_path: Path) -
         ({"kl_horizon": -1}, "kl_horizon must be 0 or more"),
         ({"kl_weight": 0, "kl_target": 6}, "give kl_weight, its start, too"),
         ({"top_p": 0}, "top_p above 0"),
+        ({"attention": "fast"}, "attention is eager, sdpa, flash_attention_2 or ''"),
+        ({"load_in_4bit": True}, "load_in_4bit needs"),
         ({"report_to": "carrier-pigeon"}, "report_to carrier-pigeon"),
     ],
 )

@@ -34,7 +34,8 @@ def test_training_then_evaluation_gives_a_page_with_both(
         data=str(data),
         model=str(write_tiny_llama(tmp_path / "model")),
         identifier=str(identifier),
-        **SETTINGS | {"steps": 2, "rewards": rewards},
+        # So long that most sentences end: nine of ten responses are changed.
+        **SETTINGS | {"steps": 2, "rewards": rewards, "max_new_tokens": 48},
     )
     run_training(["partner", *flags(config)])
     trained = output / "policy"

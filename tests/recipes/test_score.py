@@ -30,7 +30,7 @@ main(sys.argv[1:])
 
 @pytest.fixture(autouse=True)
 def words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(named, "load_identifier", lambda name="words": Words())
+    monkeypatch.setattr(named, "load_identifier", lambda name="words", **_: Words())
 
 
 def run(*arguments: str | Path) -> int:

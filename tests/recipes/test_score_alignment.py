@@ -26,7 +26,7 @@ REPLIES = ("So sorry. It was not your fault.", "Get some rest.", "A cat is a fri
 
 @pytest.fixture(autouse=True)
 def words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(named, "load_identifier", lambda name="words": Words())
+    monkeypatch.setattr(named, "load_identifier", lambda name="words", **_: Words())
 
 
 @pytest.fixture

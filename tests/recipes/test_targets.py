@@ -1,5 +1,9 @@
 """Target levels are labelled once, by whoever judges, and survive being killed."""
 
+import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +19,7 @@ from tests.recipes.words import Words
 
 SORRY = Exchange("I failed.", "So sorry.")
 STUDY = Exchange("I failed.", "Study.")
+ROOT = Path(__file__).parent.parent.parent
 
 
 class Counting(Words):
@@ -33,7 +38,7 @@ class Counting(Words):
 @pytest.fixture
 def identifier(monkeypatch: pytest.MonkeyPatch) -> Counting:
     counting = Counting()
-    monkeypatch.setattr(named, "load_identifier", lambda name="words": counting)
+    monkeypatch.setattr(named, "load_identifier", lambda name="words", **_: counting)
     return counting
 
 
@@ -141,3 +146,68 @@ def test_rare_levels_are_drawn_more_often_and_nothing_twice() -> None:
     assert sum(levels(one)[0] == 2 for one in drawn) > 85
     assert balanced(rows, 200, seed=0) == drawn != balanced(rows, 200, seed=1)
     assert balanced(rows, 2000, seed=0) == rows
+
+
+TWO_PROCESSES = """
+import json, sys
+from pathlib import Path
+import torch.distributed as distributed
+from recipes import targets
+from rewards.identifiers import named
+from rewriting.exchange import MECHANISMS, Exchange
+from tests.recipes.test_targets import Counting
+
+file, die_after = Path(sys.argv[1]), int(sys.argv[2])
+distributed.init_process_group("gloo")
+rank, judge = distributed.get_rank(), Counting()
+targets.CHUNK = 4
+
+class Dying:
+    def assess(self, *posts, **options):
+        if len(judge.asked) >= die_after:
+            raise SystemExit(3)
+        return judge.assess(*posts, **options)
+
+named.load_identifier = lambda name="words", **_: Dying()
+rows = [Exchange("I failed.", f"{'So sorry' if n % 3 else 'Study'} {n}.") for n in range(21)]
+# Only the first process is given the file, as where machines share no disk.
+own = file if rank == 0 else file.parent / "nowhere" / "targets.jsonl"
+found = targets.with_targets(rows, "words", own)
+levels = [[one.labels[m].level for m in MECHANISMS] for one in found]
+(file.parent / f"{rank}.json").write_text(json.dumps([judge.asked, levels]))
+distributed.destroy_process_group()
+"""
+
+
+def two_processes(tmp_path: Path, die_after: int = 1000) -> int:
+    script = tmp_path / "run.py"
+    script.write_text(TWO_PROCESSES)
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", str(script)]
+    arguments = [str(tmp_path / "targets.jsonl"), str(die_after)]
+    return subprocess.run(
+        [*command, *arguments],
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        stderr=subprocess.DEVNULL,
+    ).returncode
+
+
+def test_two_processes_share_the_labelling_and_one_writes_it(tmp_path: Path) -> None:
+    assert two_processes(tmp_path) == 0
+    (asked, levels), (others, same) = (
+        json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2)
+    )
+    assert levels == same == [[2 if number % 3 else 0] * 3 for number in range(21)]
+    assert (len(asked), len(others)) == (11, 10)  # of rounds of 8, 8 and 5 rows
+    assert len({*asked, *others}) == 21
+    assert len((tmp_path / "targets.jsonl").read_text().splitlines()) == 21
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_two_processes_that_died_go_on_where_they_were(tmp_path: Path) -> None:
+    assert two_processes(tmp_path, die_after=8) != 0  # in the third round
+    assert len(read(tmp_path / "targets.jsonl")) == 16
+    assert two_processes(tmp_path) == 0
+    asked = [json.loads((tmp_path / f"{rank}.json").read_text())[0] for rank in range(2)]
+    assert [len(one) for one in asked] == [3, 2]
+    assert len(read(tmp_path / "targets.jsonl")) == 21

@@ -23,4 +23,4 @@ class Words:
 
 def install() -> None:
     """Make it the identifier of every name."""
-    named.load_identifier = lambda name="words": Words()  # type: ignore[assignment]
+    named.load_identifier = lambda name="words", **_: Words()  # type: ignore[assignment]

@@ -1,5 +1,6 @@
 """Kindness by hand; its model in and out of a folder."""
 
+import copy
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -77,8 +78,11 @@ def test_a_saved_model_gives_the_same_numbers(model: KindnessModel, tmp_path: Pa
 
 def test_a_score_does_not_depend_on_the_company(model: KindnessModel) -> None:
     together = model.probabilities(SENTENCES)
-    model._known._known.clear()
+    model._known.forget()
     assert [model.probabilities([text])[0] for text in reversed(SENTENCES)] == together[::-1]
+    in_batches = copy.copy(model)
+    in_batches._known = in_batches._memory(3)
+    assert in_batches.probabilities(SENTENCES) == pytest.approx(together, abs=1e-6)
 
 
 def test_a_blank_sentence_hurts_nobody_and_long_ones_are_cut(model: KindnessModel) -> None:

@@ -1,5 +1,6 @@
 """Sense by hand; its model in and out of a folder; its loss by hand."""
 
+import copy
 import json
 import math
 from collections.abc import Sequence
@@ -17,7 +18,6 @@ from rewards.sense import (
     Sense,
     SenseModel,
     SenseReading,
-    log_welcome,
     targets,
 )
 from rewriting.errors import UserError
@@ -52,19 +52,19 @@ COLUMNS = {
 def test_the_worst_of_the_new_sentences_counts() -> None:
     model = FakeModel()
     found = Sense(model, floor=1)(**COLUMNS)  # type: ignore[arg-type]
-    assert found == pytest.approx([math.log(0.25), 0.0, math.log(0.8)])
+    assert found == pytest.approx([0.25 - 1, 0.0, 0.8 - 1])
     assert model.asked == [("A", "Odd."), ("A", "Rude."), ("C", "Ho.")]
 
 
 def test_the_column_says_what_is_new() -> None:
     columns = {"completions": ["Odd. Rude."], "seeker_post": ["A"], "response_post": [""]}
     found = Sense(FakeModel(), floor=1)(**columns, sentence=["Odd."])  # type: ignore[arg-type]
-    assert found == pytest.approx([math.log(0.5)])
+    assert found == pytest.approx([0.5 - 1])
 
 
 def test_above_the_floor_nothing_is_lost_and_nothing_won() -> None:
     found = Sense(FakeModel(), floor=0.5)(**COLUMNS)  # type: ignore[arg-type]
-    assert found == pytest.approx([math.log(0.25 / 0.5), 0.0, 0.0])  # 0.8 is above it
+    assert found == pytest.approx([0.25 / 0.5 - 1, 0.0, 0.0])  # 0.8 is above it
     assert Sense(FakeModel())(**COLUMNS) == [0.0, 0.0, 0.0]  # type: ignore[arg-type]
     for floor in (0, 1.5, True, "half"):
         with pytest.raises(UserError, match="floor is a probability"):
@@ -74,12 +74,16 @@ def test_above_the_floor_nothing_is_lost_and_nothing_won() -> None:
 def test_the_term_by_name() -> None:
     rewards = build_rewards({"sense": {"weight": 2, "floor": 0.5}}, Models(sense=FakeModel()))
     scores = rewards.score(**COLUMNS)
-    assert scores.totals == pytest.approx([2 * math.log(0.5), 0.0, 0.0])
+    assert scores.totals == pytest.approx([2 * (0.5 - 1), 0.0, 0.0])
 
 
-def test_doubt_has_a_bound() -> None:
-    assert log_welcome(reading(true=0.0)) == -6.0
-    assert log_welcome(reading(0.5, 0.5, 0.5)) == pytest.approx(math.log(0.125))
+def test_the_loss_has_a_bound() -> None:
+    class Certain(FakeModel):
+        def read(self, pairs: Sequence[tuple[str, str]]) -> list[SenseReading]:
+            return [reading(true=0.0) for _ in pairs]
+
+    assert reading(0.5, 0.5, 0.5).welcome == pytest.approx(0.125)
+    assert Sense(Certain())(**COLUMNS) == [-1.0, 0.0, -1.0]  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -104,8 +108,13 @@ def test_a_saved_model_gives_the_same_numbers(model: SenseModel, tmp_path: Path)
 
 def test_a_score_does_not_depend_on_the_company(model: SenseModel) -> None:
     together = model.read(PAIRS)
-    model._known._known.clear()
+    model._known.forget()
     assert [model.read([pair])[0] for pair in reversed(PAIRS)] == together[::-1]
+    in_batches = copy.copy(model)
+    in_batches._known = in_batches._memory(3)
+    for found, alone in zip(in_batches.read(PAIRS), together, strict=True):
+        assert found.welcome == pytest.approx(alone.welcome, abs=1e-6)
+        assert found.some == pytest.approx(alone.some, abs=1e-6)
     assert model.read([]) == []
 
 

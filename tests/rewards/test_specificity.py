@@ -28,9 +28,17 @@ def test_texts_are_encoded_once() -> None:
     term = Specificity(encoder)
     term(**COLUMNS)
     term(**(COLUMNS | {"completions": ["New.", "My dog.", "My dog."]}))
-    assert [sorted(batch) for batch in encoder.asked] == [
-        ["An exam in the rain.", "My dog.", "Rain.", "The exam, the exam.", "The exam."],
-        ["New."],
+    texts = ["An exam in the rain.", "My dog.", "Rain.", "The exam, the exam.", "The exam."]
+    assert sorted(encoder.asked[:-1]) == [[text] for text in texts]
+    assert encoder.asked[-1] == ["New."]
+
+
+def test_texts_of_similar_length_are_encoded_together() -> None:
+    encoder = FakeEncoder()
+    assert Specificity(encoder, batch_size=3)(**COLUMNS) == Specificity(FakeEncoder())(**COLUMNS)
+    assert encoder.asked == [
+        ["Rain.", "My dog.", "The exam."],
+        ["The exam, the exam.", "An exam in the rain."],
     ]
 
 

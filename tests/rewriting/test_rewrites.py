@@ -41,7 +41,7 @@ def test_they_load_by_name_and_have_no_levels_of_the_weak_reply() -> None:
 def test_the_datasheet_counts_them(split: str) -> None:
     rows = PARTS[split]
     posts, edits = len({row["seeker_id"] for row in rows}), len(new_sentences(rows))
-    assert f"| `rewrites_{split}.jsonl` | {len(rows):,} | {posts} | {edits:,} |" in SHEET
+    assert f"| `rewrites_{split}.jsonl` | {len(rows):,} | {posts:,} | {edits:,} |" in SHEET
 
 
 def test_edits_give_the_rewritten_reply() -> None:

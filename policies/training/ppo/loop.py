@@ -59,6 +59,7 @@ from rewriting.errors import UserError
 from rewriting.exchange import Exchange
 from rewriting.runtime.kl import per_token
 from rewriting.runtime.seeds import derive_seed
+from rewriting.runtime.training.engine import Engine
 from rewriting.runtime.training.weights import Weights
 
 SUMS = ("policy_loss", "value_loss", "update_kl", "clipped")
@@ -127,7 +128,9 @@ def train(
                 end_penalty=settings.end_penalty,
             )  # fmt: skip
             with clock("update"):
-                updated = improve(run, generator, rollout, targets, first_row, settings, step)
+                updated = improve(
+                    run.engine, generator, rollout, targets, first_row, settings, step
+                )
 
             row = summary(all_outcomes) | figures
             if kl is not None:
@@ -185,7 +188,7 @@ def minibatches(num_rows: int, minibatch_size: int, *, seed: int) -> list[list[i
 
 
 def improve(
-    run: PolicyRun,
+    engine: Engine,
     generator: Generator,
     rollout: Rollout,
     targets: Targets,
@@ -223,7 +226,7 @@ def improve(
         cut = batches(
             [len(rollout.sampled.tokens[row]) for row in local], settings.micro_batch_size
         )
-        sums, norm = run.engine.update(
+        sums, norm = engine.update(
             loss, [[local[number] for number in batch] for batch in cut],
             weight=tokens, idle=[0], stop=is_too_far, name=f"step {step + 1}",
         )  # fmt: skip

@@ -68,6 +68,7 @@ from rewriting.errors import UserError
 from rewriting.exchange import Exchange
 from rewriting.runtime.kl import per_token
 from rewriting.runtime.seeds import derive_seed
+from rewriting.runtime.training.engine import Engine
 
 ESTIMATORS: Final = ("leave_one_out", "moving_average", "ppo")
 
@@ -138,7 +139,7 @@ def train(
             with clock("update"):
                 pairs = zip(episodes, advantages, strict=True)
                 turns = [(turn, a) for episode, a in pairs for turn in episode.turns]
-                figures = improve(run, agent, turns, len(all_outcomes), settings, step)
+                figures = improve(run.engine, agent, turns, len(all_outcomes), settings, step)
 
             row = summary(all_outcomes, settings.num_samples)
             if kl is not None:
@@ -213,7 +214,7 @@ def advantages_of(rewards_NG: Tensor, baseline: MovingBaseline, settings: Settin
 
 
 def improve(
-    run: PolicyRun,
+    engine: Engine,
     agent: Agent,
     turns: Sequence[tuple[Turn, float]],
     num_episodes: int,
@@ -232,7 +233,7 @@ def improve(
         return losses_of(agent, chosen, settings)
 
     found = [
-        run.engine.update(loss, micro_batches, weight=num_episodes, name=f"step {step + 1}")
+        engine.update(loss, micro_batches, weight=num_episodes, name=f"step {step + 1}")
         for _ in range(settings.inner_epochs)
     ]
     total, num_clipped, num_tokens = (sum(x) for x in zip(*(s for s, _ in found), strict=True))

@@ -89,9 +89,9 @@ def test_positions_follow_their_probabilities_whatever_the_padding() -> None:
     row = torch.tensor([0.0, 1.0, 2.0, -1.0])
     probabilities = row.softmax(-1)
     seeds = list(range(4000))
-    alone = sample_positions(row.expand(4000, -1), [4] * 4000, seeds)
+    alone = sample_positions(row.expand(4000, -1), seeds)
     padded = torch.nn.functional.pad(row, (0, 20), value=INF).expand(4000, -1)
-    assert sample_positions(padded, [4] * 4000, seeds) == alone
+    assert sample_positions(padded, seeds) == alone
     shares = torch.bincount(torch.tensor(alone), minlength=4) / 4000
     # Four standard deviations of a share of 4,000 draws are at most 0.0317.
     assert torch.allclose(shares, probabilities, atol=0.0317)

@@ -168,7 +168,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     whole = load_identifier
 
-    def load(name: str) -> object:
+    def load(name: str, **_: object) -> object:
         if name.startswith("ensemble:"):
             return whole(name)
         names.append(name)
@@ -240,7 +240,7 @@ def test_the_shipped_reader_serves_contrast_beside_an_ensemble(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shipped = object()
-    monkeypatch.setattr("rewards.models._load_reader", lambda *name: shipped)
+    monkeypatch.setattr("rewards.models._load_reader", lambda *name, **_: shipped)
     assert Models(identifier="ensemble:grounded,epitome").reader is shipped
     assert Models(identifier=EnsembleIdentifier([Says("a", WEAK)] * 2)).reader is shipped
 
@@ -249,7 +249,7 @@ def test_the_gate_of_context_stands_beside_an_ensemble(monkeypatch: pytest.Monke
     from rewards.identifiers.context_gate import ContextGate, Verdict
 
     monkeypatch.setattr(
-        ContextGate, "load", lambda *folder, encoder: lambda rows: [[Verdict(0.5, True)] * 3]
+        ContextGate, "load", lambda *_, **__: lambda rows: [[Verdict(0.5, True)] * 3]
     )
     ensemble = EnsembleIdentifier([Says("a", WEAK), Says("b", STRONG)], pessimism=1.0)
     inside = Models(identifier=ensemble, sentence_encoder=object()).in_context

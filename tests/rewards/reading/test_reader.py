@@ -187,7 +187,7 @@ def test_a_reading_does_not_depend_on_the_past(reader: SentenceReader) -> None:
     """Bit by bit: a resumed run starts with an empty memory."""
     together = reader.read(PAIRS)
     for cache in (reader._posts, reader._sentences):
-        cache.known._known.clear()
+        cache.known.forget()
     reader.read([("A much longer post that came first.", "Poor dog."), PAIRS[2]])
     assert reader.read(PAIRS) == together
 

@@ -5,7 +5,6 @@ cached cross-attention or selection; its advantages and losses are loops over nu
 """
 
 import math
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -195,8 +194,7 @@ def updated(generator: Generator, rollout: Rollout, targets: Targets) -> dict[st
         patched.setattr(torch.optim, "AdamW", Descent)
         accelerator = Accelerator(cpu=True)
         engine = Engine(generator.module, accelerator, learning_rate=1.0, max_grad_norm=1e9)
-    run: Any = SimpleNamespace(engine=engine)
-    return improve(run, generator, rollout, targets, 0, SETTINGS, 6)
+    return improve(engine, generator, rollout, targets, 0, SETTINGS, 6)
 
 
 def test_an_update_is_a_step_along_that_gradient() -> None:

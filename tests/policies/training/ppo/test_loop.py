@@ -204,7 +204,7 @@ def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monkey
 
     real, few = loop.train, {"steps": 1, "batch_size": 4, "minibatch_size": 4, "inner_epochs": 1}
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(generator, "load_model", lambda name, own: tiny_model("t5"))
+    monkeypatch.setattr(generator, "load_model", lambda name, **_: tiny_model("t5"))
     monkeypatch.setattr(
         loop,
         "train",
