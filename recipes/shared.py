@@ -112,6 +112,9 @@ def start_accelerator(title: str, config: Any, settings: Mapping[str, Any]) -> A
             accelerator.init_trackers(title, config=told)
     except (ValueError, ImportError) as error:
         raise UserError(f"report_to {config.report_to}: {error}") from error
+    from rewriting.runtime.training.sharding import load_models_whole
+
+    load_models_whole(accelerator)
     return accelerator
 
 

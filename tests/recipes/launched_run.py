@@ -55,7 +55,8 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")  # of libraries that look for the GPUs
     if {"ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"} & set(os.environ):
         take_cpus_for_gpus()
-    join_processes()
+    else:
+        join_processes()
     named.load_identifier = lambda name="words": Words()  # type: ignore[assignment,misc]
     Accelerator.end_training = lambda self: None  # type: ignore[method-assign]  # more is to come
     file = Path(sys.argv[1])

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,12 @@ from tests.tiny_lm import write_tiny_llama
 from tests.tiny_t5 import write_tiny_t5
 
 ROOT = Path(__file__).parent.parent.parent
-LAUNCHERS = {
-    "ddp": ["torch.distributed.run", "--nproc_per_node", "2"],
-    "fsdp": [
-        *("accelerate.commands.launch", "--config_file", "configs/launch/fsdp.yaml"),
-        *("--num_processes", "2", "--mixed_precision", "no", "--main_process_port", "0"),
-    ],
+KINDS = {
+    "ddp": "DistributedType.MULTI_CPU 2",
+    "fsdp": "DistributedType.FSDP 2",
+    "deepspeed_zero2": "DistributedType.DEEPSPEED 2",
+    "deepspeed_zero3": "DistributedType.DEEPSPEED 2",
 }
-KINDS = {"ddp": "DistributedType.MULTI_CPU 2", "fsdp": "DistributedType.FSDP 2"}
 
 
 def jobs(folder: Path) -> dict[str, dict[str, Any]]:
@@ -63,11 +62,15 @@ def launch(
 ) -> subprocess.CompletedProcess[str]:
     folder.mkdir(exist_ok=True)
     (folder / "jobs.json").write_text(json.dumps(todo))
-    command = [sys.executable, "-m", *LAUNCHERS[launcher], "tests/recipes/launched_run.py"]
+    start = ["torch.distributed.run", "--nproc_per_node", "2"]
+    if launcher != "ddp":
+        start = ["accelerate.commands.launch", "--config_file", f"configs/launch/{launcher}.yaml"]
+        start += ["--num_processes", "2", "--mixed_precision", "no", "--main_process_port", "0"]
+    own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "DS_ACCELERATOR": "cpu"}
     return subprocess.run(
-        [*command, str(folder / "jobs.json")],
+        [sys.executable, "-m", *start, "tests/recipes/launched_run.py", str(folder / "jobs.json")],
         cwd=ROOT,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+        env=os.environ | own,
         capture_output=True,
         text=True,
         timeout=900,
@@ -129,20 +132,21 @@ def assert_same(found: Path, expected: Path) -> None:
         torch.testing.assert_close(weights[name], tensor, atol=1e-4, rtol=1e-4, msg=name)
 
 
-@pytest.mark.parametrize("launcher", ["ddp", "fsdp"])
+@pytest.mark.parametrize("launcher", list(KINDS))
 def test_two_processes_do_the_work_of_one(launcher: str, material: Path, one: Path) -> None:
+    if launcher.startswith("deepspeed") and not find_spec("deepspeed"):
+        pytest.skip("deepspeed is not installed")
     output, named = material / launcher, jobs(material)
     todo = placed(named, output)
-    if launcher == "fsdp":  # stopped in its third step, and started again
-        stopped = {"lora": named["lora"] | {"signal": "SIGTERM", "step": 3}}
-        todo += placed(stopped, material / "stopped")
+    # Stopped in its third step, and started again.
+    stopped = {"lora": named["lora"] | {"signal": "SIGTERM", "step": 3}}
+    todo += placed(stopped, material / f"{launcher} stopped")
     done = launch(launcher, todo, output)
     assert done.returncode == 0, done.stderr[-3000:]
     assert (output / "jobs.kind").read_text() == KINDS[launcher]
     assert_same(output, one)
-    if launcher == "fsdp":
-        assert "SIGTERM: finishing this step" in done.stderr
-        assert_same(material / "stopped" / "lora", one / "lora")
+    assert "SIGTERM: finishing this step" in done.stderr
+    assert_same(material / f"{launcher} stopped" / "lora", one / "lora")
     for name in ("lora", "whole", "emprl"):
         policy = load_policy(str(output / name / "policy"))
         exchange = Exchange("I lost my cat.", "Get another. It is fine.")

@@ -87,7 +87,12 @@ class Engine:
         if hasattr(self.door, "set_reduce_scatter_unused_params"):
             self.door.set_reduce_scatter_unused_params(True)
         self.weights = Weights(module, accelerator.is_main_process)
-        self.optimizer_state = OptimizerState(self.optimizer, self.weights)
+        self.optimizer_state: Any = OptimizerState(self.optimizer, self.weights)
+        if is_deepspeed(accelerator):
+            from rewriting.runtime.training import deepspeed_weights as held
+
+            self.weights = held.DeepSpeedWeights(module, accelerator.is_main_process)
+            self.optimizer_state = held.DeepSpeedOptimizerState(self.optimizer, self.weights)
         self._is_whole = False
 
     def _tell_launcher(self, door: Door) -> None:
@@ -227,4 +232,11 @@ class Engine:
         if is_fsdp2(self.accelerator):
             plain_again(self.door)
         self.accelerator.unwrap_model(self.door, keep_fp32_wrapper=False)
-        self.accelerator.free_memory()
+        if is_deepspeed(self.accelerator):
+            from rewriting.runtime.training.deepspeed_weights import put_in_place, whole_parameters
+
+            whole = whole_parameters(self.inner)
+            self.accelerator.free_memory()
+            put_in_place(self.inner, whole)
+        else:
+            self.accelerator.free_memory()

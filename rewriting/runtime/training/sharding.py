@@ -27,6 +27,17 @@ def is_deepspeed(accelerator: Any) -> bool:
     return str(getattr(accelerator, "distributed_type", "")).endswith("DEEPSPEED")
 
 
+def load_models_whole(accelerator: Any) -> None:
+    """Have transformers load models whole, although ZeRO 3 will shard the policy's afterwards.
+
+    Models that reward are never sharded, and a policy is looked at before it is prepared.
+    """
+    if is_deepspeed(accelerator):
+        from transformers.integrations import unset_hf_deepspeed_config
+
+        unset_hf_deepspeed_config()
+
+
 @contextmanager
 def whole_weights(prepared: Any, accelerator: Any) -> Iterator[None]:
     """Inside the block no process has to wait for another one, whatever part it calls."""

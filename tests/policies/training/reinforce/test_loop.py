@@ -356,3 +356,32 @@ def test_other_settings_do_not_go_on(tmp_path: Path) -> None:
 def test_more_rows_than_exchanges_are_drawn_again(tmp_path: Path) -> None:
     _, result = run(tmp_path, 1, batch_size=2 * len(EXCHANGES))
     assert result.rows[-1]["step"] == 1
+
+
+def test_a_gradient_that_is_not_a_number_leaves_the_last_good_checkpoint(tmp_path: Path) -> None:
+    class Broken(ToyAgent):
+        """Its log-probabilities lose their gradient in the sixth step."""
+
+        def log_probs(self, *given: Any, **options: Any) -> Any:
+            found = super().log_probs(*given, **options)
+            if torch.is_grad_enabled() and len(lines(tmp_path)) == 6:  # row 0 and five steps
+                found.position_B.register_hook(lambda gradient: gradient * float("nan"))
+            return found
+
+    agent = Broken()
+    settings: dict[str, Any] = {"batch_size": 4, "save_every": 2, "eval_every": 100}
+    with pytest.raises(UserError, match=r"^step 6: the gradient is nan, so the training"):
+        train(
+            agent,
+            rewards(),
+            EXCHANGES,
+            output=tmp_path,
+            accelerator=Accelerator(),
+            steps=9,
+            dev_exchanges=EXCHANGES[:1],
+            on_samples=None,
+            **settings,
+        )
+    assert all(p.isfinite().all() for p in agent.module.parameters())
+    assert max((tmp_path / "checkpoints").iterdir()).name == "step_00000004"
+    assert [row["step"] for row in lines(tmp_path)] == [0, 1, 2, 3, 4, 5]
