@@ -56,6 +56,10 @@ def _folder(folder: Path, name: str = "") -> Policy:
         from policies.baselines.prompted import PromptedPolicy
 
         return PromptedPolicy.load(folder, name=name)
+    if kind == "editor":
+        from policies.chat.editor import ChatEditor
+
+        return ChatEditor.load(folder, name=name)
     from policies.editing.agent import EditAgent
 
     return EditAgent.load(folder, name=name)

@@ -1,42 +1,47 @@
-"""Train a causal chat model to rewrite whole replies, with TRL's GRPO or RLOO and our rewards.
+"""Train a causal chat model to rewrite or edit replies, with TRL's GRPO or RLOO and our rewards.
 
-The model is asked as the `prompted` baseline asks it; LoRA matrices learn what pays. TRL does the
-training: its vLLM, DeepSpeed and FSDP support, by `accelerate launch`, is there as TRL offers it.
+With `--actions rewrites` the model is asked as the `prompted` baseline asks it, for a whole reply;
+with `--actions edits` for edits of the numbered sentences, in a small grammar. LoRA matrices learn
+what pays. TRL does the training: its vLLM, DeepSpeed and FSDP support, by `accelerate launch`, is
+there as TRL offers it, and so is every field of its configs, by `--trl`.
 
     accelerate launch train.py grpo --data sample --steps 20
-    accelerate launch train.py grpo --model HuggingFaceTB/SmolLM2-1.7B-Instruct --use_vllm true
+    accelerate launch train.py grpo --actions edits --model Qwen/Qwen2.5-7B-Instruct --use_vllm true
     python train.py grpo --algorithm rloo --rewards '{empathy_change: 1, mine.py:shorter: 0.1}'
+    python train.py grpo --trl '{loss_type: dapo, gradient_accumulation_steps: 4}'
 
-The rewriter is written to OUTPUT/policy: `rewriting rewrite --policy OUTPUT/policy` uses it.
+The policy is written to OUTPUT/policy: `rewriting rewrite --policy OUTPUT/policy` uses it.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from recipes import sharding
 from recipes.cards import command, write_card
-from recipes.grpo_trainer import (
+from recipes.chat.actions import ACTIONS, EDITS, load_actions
+from recipes.chat.requests import rows_for
+from recipes.chat.rewards import UNPARSABLE, Readings, reward_functions
+from recipes.chat.trainer import (
     last_checkpoint,
+    load_chat_model,
     make_arguments,
     make_trainer,
     save_adapter,
 )
+from recipes.chat.trl_settings import read_trl
+from recipes.chat.warm_start import warm_figures, warm_up
 from recipes.shared import settings_of
 from rewriting.errors import UserError
-from rewriting.exchange import Exchange
-
-if TYPE_CHECKING:
-    from rewards.reward_sum import RewardSum
 
 logger = logging.getLogger(__name__)
 ALGORITHMS = ("grpo", "rloo")
-COUNTS = "rank alpha steps batch_size max_prompt_tokens max_new_tokens save_every"
+WARM_STEPS = 40
 SETTINGS = "settings.json"
 NO_DIFFERENCE = "output steps use_vllm gradient_checkpointing save_every report_to"
 """Settings that a run may go on with when they have changed."""
@@ -46,63 +51,77 @@ REWARDS = (
 )
 
 
+LEAST: dict[float, str] = {
+    0: "unparsable_penalty learning_rate kl_weight max_rows warm_steps warm_learning_rate",
+    1: "rank alpha steps batch_size max_prompt_tokens max_new_tokens warm_batch_size save_every",
+    2: "num_samples",  # they are compared with each other
+}
+"""The least value that fields take."""
+
+
+def setting(default: Any, help: str) -> Any:
+    """A field with its help sentence."""
+    return field(default=default, metadata={"help": help})
+
+
 @dataclass
 class Config:
     """Settings of `train.py grpo`. The defaults fit two CPU cores."""
 
-    output: str = field(
-        default="runs/grpo",
-        metadata={"help": "Folder for policy, TRL's checkpoints, log. Same folder: go on."},
+    output: str = setting(
+        "runs/grpo", "Folder for the policy, TRL's checkpoints and the log. Same folder: go on."
     )
-    data: str = field(
-        default="sample", metadata={"help": "Exchanges to rewrite, sources separated by commas."}
+    data: str = setting("sample", "Exchanges to train on, sources separated by commas.")
+    model: str = setting("smollm2-135m", "Causal chat model: a short name, folder or hub id.")
+    actions: str = setting(
+        "rewrites", "What the model does: write whole rewrites, or say edits of the sentences."
     )
-    model: str = field(
-        default="smollm2-135m",
-        metadata={"help": "Causal chat model: a short name, folder or hub id."},
+    algorithm: str = setting("grpo", "TRL's algorithm: grpo or rloo.")
+    identifier: str = setting("in-context", "Who measures empathy: a name, or a folder.")
+    rewards: str = setting(
+        REWARDS, "Name → weight, as YAML. Weight 0: logged only. path.py:function too."
     )
-    algorithm: str = field(default="grpo", metadata={"help": "grpo or rloo, of TRL."})
-    identifier: str = field(
-        default="in-context", metadata={"help": "Who measures empathy: a name, or a folder."}
+    unparsable_penalty: float = setting(
+        1.0, "For edits: taken off the reward of an answer that cannot be read."
     )
-    rewards: str = field(
-        default=REWARDS,
-        metadata={"help": "Name → weight, as YAML. Weight 0: logged only. path.py:function too."},
+    rank: int = setting(16, "Rank of the LoRA matrices.")
+    alpha: int = setting(32, "LoRA's scale is alpha / rank.")
+    targets: str = setting("all-linear", "Layers that get LoRA matrices, by commas.")
+    steps: int = setting(20, "Optimizer steps.")
+    batch_size: int = setting(4, "Exchanges per step and process.")
+    num_samples: int = setting(4, "Samples of each exchange, which are compared.")
+    learning_rate: float = setting(1e-4, "Peak learning rate.")
+    kl_weight: float = setting(0.02, "TRL's beta, the weight of the KL to the start; 0: none.")
+    max_prompt_tokens: int = setting(384, "Longer posts are cut to fit so many tokens.")
+    max_new_tokens: int = setting(64, "Tokens of an answer at the most.")
+    max_rows: int = setting(0, "Train on at most so many rows; 0: all.")
+    keep_crisis: bool = setting(False, "Train on posts that the gate calls a crisis, too.")
+    warm_steps: int | None = setting(
+        None, f"For edits: steps of the supervised start; {WARM_STEPS} unless given, 0: none."
     )
-    rank: int = field(default=16, metadata={"help": "Of the LoRA matrices."})
-    alpha: int = field(default=32, metadata={"help": "LoRA's scale is alpha / rank."})
-    targets: str = field(
-        default="all-linear", metadata={"help": "Layers with LoRA matrices, by commas."}
+    warm_data: str = setting(
+        "sample:rewrites_train", "For edits: exchanges with `edits`, for the supervised start."
     )
-    steps: int = field(default=20, metadata={"help": "Optimizer steps."})
-    batch_size: int = field(default=4, metadata={"help": "Exchanges of a step and process."})
-    num_samples: int = field(default=4, metadata={"help": "Rewrites of each exchange."})
-    learning_rate: float = field(default=1e-4, metadata={"help": "At its peak."})
-    kl_weight: float = field(
-        default=0.02, metadata={"help": "TRL's beta: the price of leaving the start; 0: none."}
+    warm_batch_size: int = setting(4, "Examples per supervised step and process.")
+    warm_learning_rate: float = setting(1e-3, "Peak learning rate of the supervised start.")
+    use_vllm: bool = setting(False, "Sample with vLLM, as TRL does (GPU).")
+    gradient_checkpointing: bool = setting(False, "Less memory, slower.")
+    trl: str = setting(
+        "{}", "Any other field of TRL's GRPOConfig or RLOOConfig, as YAML: '{loss_type: dapo}'."
     )
-    max_prompt_tokens: int = field(default=384, metadata={"help": "Longer posts are cut."})
-    max_new_tokens: int = field(default=64, metadata={"help": "Of a rewrite."})
-    max_rows: int = field(default=0, metadata={"help": "Train on at most so many rows; 0: all."})
-    keep_crisis: bool = field(
-        default=False, metadata={"help": "Train on posts that the safety gate calls a crisis too."}
-    )
-    use_vllm: bool = field(default=False, metadata={"help": "Sample with vLLM, as TRL does (GPU)."})
-    gradient_checkpointing: bool = field(default=False, metadata={"help": "Less memory, slower."})
-    save_every: int = field(default=10, metadata={"help": "Steps between two checkpoints."})
-    report_to: str = field(default="none", metadata={"help": "Trackers: tensorboard, wandb, …"})
-    seed: int = field(default=0, metadata={"help": "Of data order and sampling."})
+    save_every: int = setting(10, "Steps between two checkpoints.")
+    report_to: str = setting("none", "Trackers: tensorboard, wandb, …")
+    seed: int = setting(0, "Seed of data order and sampling.")
 
 
 def run(config: Config) -> dict[str, Any]:
-    """Train with TRL, write the rewriter and its card; the figures."""
-    from policies.chat.rewrite_prompt import RewritePrompt, end_tokens
+    """Train with TRL, write the policy and its card; the figures."""
     from policies.chat.rewriter import RewriterSettings, write_rewriter
     from recipes.sources import drawn, load_splits
     from rewards.named import Models, build_rewards
     from rewriting.runtime.files import disk_errors, write_json
 
-    check(config)
+    config = checked(config)
     output = Path(config.output)
     settings = settings_of(config, NO_DIFFERENCE)
     same_run(output, settings)
@@ -112,51 +131,60 @@ def run(config: Config) -> dict[str, Any]:
         logger.info("%s is finished: remove it, or name another output, to train anew", output)
         return dict(finished["figures"])
     refuse_encoder_decoder(config.model)
-    exchanges = drawn(
-        load_splits(config.data, keep_crisis=config.keep_crisis)["train"],
-        config.max_rows,
-        config.seed,
-    )
+    splits = load_splits(config.data, keep_crisis=config.keep_crisis)
+    exchanges = drawn(splits["train"], config.max_rows, config.seed)
+    actions = load_actions(config.actions)
     sharding.begin()
     reward = build_rewards(config.rewards, Models(identifier=config.identifier))
-    arguments = make_arguments(config)  # after the rewards, before the policy: see sharding.py
-    model, tokenizer = sharding.load_policy(config.model)
-    if not tokenizer.chat_template:
-        raise UserError(f"{config.model} has no chat template, so it cannot be asked to rewrite.")
-    # TRL ends a completion at any end token that the model declares: here, at a quotation mark too.
-    model.generation_config.eos_token_id = end_tokens(tokenizer)
-    rows = rows_for(exchanges, RewritePrompt(tokenizer, config.max_prompt_tokens))
+    functions = reward_functions(reward, Readings(exchanges, actions), config.unparsable_penalty)
+    warm_start = warm_up(config)
+    arguments = make_arguments(config, functions)  # after rewards, before policy: see sharding.py
+    model, tokenizer = load_chat_model(config.model)
+    # TRL ends a completion at any end token that the model declares.
+    model.generation_config.eos_token_id = actions.end_tokens(model, tokenizer)
+    rows = rows_for(exchanges, actions.prompt(tokenizer, config.max_prompt_tokens))
     with disk_errors(output):
-        trainer = make_trainer(config, arguments, model, tokenizer, rows, judged(reward, exchanges))
+        start = sharding.with_warm_start(model, warm_start, arguments)
+        trainer = make_trainer(config, arguments, start, tokenizer, rows, functions)
         sharding.sample_together(trainer, model)
         if trainer.accelerator.is_main_process:
             write_json(output / SETTINGS, settings)
         trainer.train(resume_from_checkpoint=last_checkpoint(output))
-    history = trainer.state.log_history
-    figures = {"rows": len(exchanges), "log": [row for row in history if "reward" in row]}
+    figures: dict[str, Any] = {"rows": len(exchanges), "log": reward_log(trainer)}
+    figures |= warm_figures(warm_start)
     with disk_errors(folder):
         save_adapter(trainer, folder, config.model)
     if trainer.accelerator.is_main_process:
         lengths = (config.max_new_tokens, config.max_prompt_tokens)
-        write_rewriter(folder, RewriterSettings(config.model, *lengths))
+        write_rewriter(folder, RewriterSettings(config.model, *lengths), actions.kind)
         write_card(folder, config, figures, card(config, figures))
     return figures
 
 
-def check(config: Config) -> None:
-    """Say what cannot work before anything is loaded."""
-    if config.algorithm not in ALGORITHMS:
-        raise UserError(
-            f"there is no algorithm {config.algorithm!r}; use {' or '.join(ALGORITHMS)}."
-        )
-    if config.num_samples < 2:
-        raise UserError(f"{config.algorithm} compares the samples of an exchange: 2 or more.")
-    for name in COUNTS.split():
-        if getattr(config, name) < 1:
-            raise UserError(f"{name} must be 1 or more, not {getattr(config, name)}.")
-    for name in ("learning_rate", "kl_weight", "max_rows"):
-        if not getattr(config, name) >= 0:
-            raise UserError(f"{name} must be 0 or more, not {getattr(config, name)}.")
+def reward_log(trainer: Any) -> list[dict[str, float]]:
+    """TRL's log of the rewards, step by step. A term that applied to no row is NaN there."""
+    rows = [row for row in trainer.state.log_history if "reward" in row]
+    return [{name: value for name, value in row.items() if value == value} for row in rows]
+
+
+def checked(config: Config) -> Config:
+    """Say what cannot work before anything is loaded; the config with all its defaults."""
+    for name, known in (("algorithm", ALGORITHMS), ("actions", ACTIONS)):
+        if getattr(config, name) not in known:
+            raise UserError(
+                f"{name} cannot be {getattr(config, name)!r}; use {' or '.join(known)}."
+            )
+    for least, names in LEAST.items():
+        for name in names.split():
+            value = getattr(config, name)
+            if value is not None and not least <= value < math.inf:
+                raise UserError(f"{name} must be {least} or more, not {value}.")
+    edits = config.actions == EDITS
+    if config.warm_steps and not edits:
+        raise UserError("warm_steps teach the grammar of edits: they need --actions edits.")
+    warm_steps = config.warm_steps if config.warm_steps is not None else WARM_STEPS * edits
+    given: Any = read_trl(config.trl, config.algorithm) or "{}"
+    return replace(config, warm_steps=warm_steps, trl=given)
 
 
 def same_run(output: Path, settings: dict[str, Any]) -> None:
@@ -168,7 +196,8 @@ def same_run(output: Path, settings: dict[str, Any]) -> None:
     if before is None and results is not None:  # of a version that kept no settings
         before = {name: results["settings"].get(name) for name in settings}
     if before is not None:
-        check_settings(output, before, settings)
+        defaults = settings_of(checked(Config()), NO_DIFFERENCE)  # of fields that came later
+        check_settings(output, defaults | before, settings)
     elif last_checkpoint(output) is not None:
         raise UserError(
             f"{output} holds checkpoints, and nothing says what they were trained for. "
@@ -214,43 +243,9 @@ def refuse_encoder_decoder(name: str) -> None:
         )
 
 
-def rows_for(exchanges: Sequence[Exchange], prompt: Any) -> list[dict[str, Any]]:
-    """The rows of TRL's data set: the request, and which exchange it is of."""
-    start = prompt.tokenizer.bos_token
-    adds_start = bool(start) and prompt.tokenizer("")["input_ids"][:1] == prompt.tokens(start)
-    texts = [prompt.text(one) for one in exchanges]
-    if adds_start:  # the chat template wrote one, and TRL's tokenizing would add another
-        texts = [text.removeprefix(start) for text in texts]
-    return [{"prompt": text, "row": row} for row, text in enumerate(texts)]
-
-
-def judged(reward: RewardSum, exchanges: Sequence[Exchange]) -> Any:
-    """The reward of what the rewriter would hand out: the cleaned reply, or else the original.
-
-    It is called with every column of the exchanges, as they are: TRL's tables would want one type
-    in a column, and take some names for its own.
-    """
-    from policies.chat.rewrite_prompt import clean_reply
-    from policies.training.rollouts import column_names
-
-    names = column_names(exchanges)
-
-    def reward_sum(completions: Sequence[str], row: Sequence[int], **columns: Any) -> Any:
-        known = [exchanges[number].row() for number in row]
-        pairs = zip(completions, known, strict=True)
-        replies = [clean_reply(text) or one["response_post"] for text, one in pairs]
-        data = {name: [one.get(name) for one in known] for name in names}
-        return reward(**{**columns, **data, "completions": replies})
-
-    return reward_sum
-
-
 def card(config: Config, figures: dict[str, Any]) -> str:
-    log = figures["log"]
-    quarter = max(1, len(log) // 4)
-    first, last = log[:quarter], log[-quarter:]
-    means = [sum(row["reward"] for row in part) / max(1, len(part)) for part in (first, last)]
     return CARD.format(
+        title=TITLES[config.actions],
         model=config.model,
         algorithm=config.algorithm.upper(),
         data=config.data,
@@ -259,23 +254,50 @@ def card(config: Config, figures: dict[str, Any]) -> str:
         batch=config.batch_size,
         samples=config.num_samples,
         rewards=config.rewards,
-        first=means[0],
-        last=means[1],
+        first=quarters(figures["log"], "reward")[0],
+        last=quarters(figures["log"], "reward")[1],
+        edits=edits_of(config, figures),
         command=command("grpo", config),
+        limits=LIMITS[config.actions],
     )
 
 
-CARD = """# A rewriter of whole replies
+def quarters(log: list[dict[str, float]], name: str) -> list[float]:
+    """The mean of a figure over the first quarter of the steps, and over the last."""
+    quarter = max(1, len(log) // 4)
+    parts = (log[:quarter], log[-quarter:])
+    return [sum(row[name] for row in part) / max(1, len(part)) for part in parts]
 
-`{model}` with LoRA matrices, trained by TRL's {algorithm} to rewrite a peer's reply.
+
+def edits_of(config: Config, figures: dict[str, Any]) -> str:
+    """What the card says of the warm start and of answers that cannot be read."""
+    if config.actions != EDITS:
+        return ""
+    first, last = quarters(figures["log"], f"rewards/{UNPARSABLE}/mean")
+    return (
+        f"- Warm start: {config.warm_steps} supervised steps of {config.warm_batch_size} examples "
+        f"of {config.warm_data}.\n"
+        f"- Answers that could not be read: {100 * first:.0f} % in the first quarter of the steps, "
+        f"{100 * last:.0f} % in the last; each cost {config.unparsable_penalty}.\n"
+    )
+
+
+TITLES = {"rewrites": "A rewriter of whole replies", "edits": "An editor of replies"}
+LIMITS = {
+    "rewrites": "It writes the reply anew, and may drop or invent what its writer said.",
+    "edits": "It may replace what its writer said, and invent what nobody said.",
+}
+CARD = """# {title}
+
+`{model}` with LoRA matrices, trained by TRL's {algorithm} to make a peer's reply kinder.
 
 - Data: {data}, the train part of it ({rows} exchanges), split by seeker.
-- {steps} steps, {batch} exchanges a step and process, {samples} rewrites of each.
+{edits}- {steps} steps, {batch} exchanges a step and process, {samples} samples of each.
 - Rewards: `{rewards}`
 - Mean reward over the first quarter of the steps {first:.3f}, over the last quarter {last:.3f}.
 - Command: `{command}`
 
 ## Limits
-It writes the reply anew, and may drop or invent what its writer said. What it writes has to be read
-by a person before anybody in distress sees it. Not validated for clinical use.
+{limits} What it writes has to be read by a person before anybody in distress sees it. Not validated
+for clinical use.
 """

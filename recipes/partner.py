@@ -225,13 +225,16 @@ def plain(config: Config) -> dict[str, Any]:
 
 def exchanges_of(config: Config) -> dict[Split, list[Exchange]]:
     """The splits of the data. Levels and rationales are needed for the warm start alone."""
+    from policies.editing.written_edits import has_written_edits
     from recipes.sources import load_splits
 
     splits = load_splits(config.data, seed=config.seed, keep_crisis=config.keep_crisis)
-    if config.warm_steps and not any(exchange.labels for exchange in splits["train"]):
+    learnable = any(e.labels or has_written_edits(e) for e in splits["train"])
+    if config.warm_steps and not learnable:
         raise UserError(
-            f"{config.data}: the warm start needs labelled exchanges. "
-            "`rewriting score` gives any file its levels and rationales."
+            f"{config.data}: the warm start needs labelled exchanges, or replies with written "
+            "edits such as sample:rewrites. `rewriting score` gives any file its levels and "
+            "rationales."
         )
     return splits
 

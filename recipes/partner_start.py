@@ -20,13 +20,10 @@ def warm_up(
     config: Config, agent: EditAgent, splits: dict[Split, list[Exchange]], accelerator: Any
 ) -> None:
     """Train both heads by supervision, and keep the policy that this gives beside the run's."""
-    from policies.editing.warm_start import build, supervised_loss
+    from policies.editing.warm_start import supervised_loss
     from rewriting.runtime.training.supervised import train
 
-    rows = {
-        name: build(splits[name], span_length=config.span_length, seed=config.seed)
-        for name in ("train", "dev")
-    }
+    rows = {name: supervision(config, splits[name]) for name in ("train", "dev")}
     if accelerator.is_main_process:
         show_supervision(rows["train"])
     folder = Path(config.output) / "warm_start"
@@ -54,6 +51,21 @@ def warm_up(
         save(config, agent, folder / "policy")
         figures = {"step": best.step, "dev_loss": best.dev_loss}
         write_card(folder / "policy", config, figures, warm_card(config, figures))
+
+
+def supervision(config: Config, exchanges: Sequence[Exchange]) -> list[Any]:
+    """What to learn from exchanges: edits that somebody wrote where there are any, and empathic
+    responses that are undone; in an order that follows from the seed."""
+    import random
+
+    from policies.editing.warm_start import build
+    from policies.editing.written_edits import build_written
+    from rewriting.runtime.seeds import derive_seed
+
+    rows = build(exchanges, span_length=config.span_length, seed=config.seed)
+    rows += build_written(exchanges, span_length=config.span_length)
+    random.Random(derive_seed(config.seed, "supervision")).shuffle(rows)
+    return rows
 
 
 def warm_settings(config: Config) -> dict[str, Any]:

@@ -7,6 +7,7 @@ policy. Left out: reward models that are sharded themselves.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from rewriting.errors import UserError
@@ -45,6 +46,25 @@ def load_policy(name: str) -> tuple[Any, Any]:
 
     dtype = torch.bfloat16 if torch.cuda.is_available() else torch.float32
     return load_causal(name, dtype=dtype, device="cpu" if uses_fsdp() else None)
+
+
+def with_warm_start(model: Any, folder: Path | None, arguments: Any) -> Any:
+    """The model with the adapter of a warm start, which is trained on; as it is without one.
+
+    As TRL does it for a new adapter, ZeRO 3 gets the matrices in the model's own number format.
+    """
+    if folder is None:
+        return model
+    from peft import PeftModel
+
+    plugin = arguments.deepspeed_plugin
+    own_format = bool(plugin) and plugin.zero_stage == 3
+    trained = PeftModel.from_pretrained(
+        model, folder, is_trainable=True, autocast_adapter_dtype=not own_format
+    )
+    # The folder has the model's name, which PEFT would look for on the hub at every checkpoint.
+    trained.peft_config["default"].base_model_name_or_path = model.config.name_or_path
+    return trained
 
 
 def sample_together(trainer: Any, model: Any) -> None:

@@ -14,6 +14,8 @@ from rewriting.runtime.seeds import derive_seed
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
+SPLIT_ALREADY = {"sample": "sample:{}", "sample:rewrites": "sample:rewrites_{}"}
+"""Bundled sources that come in parts, and the name of a part."""
 
 
 def load_splits(
@@ -30,7 +32,7 @@ def load_splits(
     source and split, drawn at random; 0 takes all. first_turns: leave out exchanges with a history.
     keep_crisis: False leaves out what the safety gate calls a crisis, for policies that will act.
     A source is split by `split_of`, so a seeker of the test part is never trained on, whatever
-    other sources say; the bundled sample keeps its own parts, which sample:test and the like name.
+    other sources say; `sample` and `sample:rewrites` keep the parts that they come in.
     """
     splits: dict[Split, list[Exchange]] = {"train": [], "dev": [], "test": []}
     for source in sources_of(data):
@@ -65,8 +67,8 @@ def without_crises(splits: dict[Split, list[Exchange]], source: str) -> dict[Spl
 def parts_of(source: str) -> dict[Split, list[Exchange]]:
     """The exchanges of one source by split, without duplicates."""
     parts: dict[Split, list[Exchange]] = {"train": [], "dev": [], "test": []}
-    if source == "sample":
-        return {split: list(load_exchanges(f"sample:{split}")) for split in parts}
+    if source in SPLIT_ALREADY:
+        return {s: list(load_exchanges(SPLIT_ALREADY[source].format(s))) for s in parts}
     for exchange in without_duplicates(load_exchanges(source)):
         parts[split_of(exchange)].append(exchange)
     return parts
@@ -78,8 +80,8 @@ def rows_of_split(source: str, split: str) -> list[Exchange]:
         raise UserError(f"split is train, dev, test or all, not {split!r}.")
     if split == "all":
         return list(load_exchanges(source))
-    if source == "sample":
-        return list(load_exchanges(f"sample:{split}"))
+    if source in SPLIT_ALREADY:
+        return list(load_exchanges(SPLIT_ALREADY[source].format(split)))
     return [exchange for exchange in load_exchanges(source) if split_of(exchange) == split]
 
 

@@ -58,6 +58,7 @@ def check_system(source: str) -> None:
 
 def check_folder(folder: Path) -> None:
     """Read the settings of a policy's folder, which know what is wrong with it."""
+    from policies.chat.rewriter import KINDS, read_rewriter
     from policies.editing import settings as edit_settings
     from policies.generating import settings as generator_settings
     from policies.named import policy_kind
@@ -65,7 +66,9 @@ def check_folder(folder: Path) -> None:
     kind = policy_kind(folder)
     if kind == generator_settings.KIND:
         generator_settings.read_settings(folder)
-    elif kind != "rewriter":  # a causal model with LoRA, checked when it is loaded
+    elif kind in KINDS:
+        read_rewriter(folder, kind)
+    else:
         edit_settings.read_settings(folder)
 
 

@@ -143,7 +143,7 @@ class RewardSum:
     def __call__(self, *, completions: Sequence[Any], **columns: Any) -> Values:
         """The totals, under TRL's protocol. Every term is logged by its name."""
         log_metric, log_extra = columns.get("log_metric"), columns.get("log_extra")
-        scores = self._score(columns | {"completions": completions}, _in_training(log_metric))
+        scores = self._score(columns | {"completions": completions}, in_training(log_metric))
         for name, values in scores.terms.items():
             if log_extra is not None:
                 log_extra(name, values)
@@ -271,7 +271,7 @@ def _total(contributions: Values) -> float | None:
     return math.fsum(known) if known else None
 
 
-def _in_training(log_metric: Any) -> bool:
+def in_training(log_metric: Any) -> bool:
     """TRL tells a reward nothing of training or evaluation; the trainer behind the log does."""
     model = getattr(getattr(log_metric, "__self__", None), "model", None)
     return bool(getattr(model, "training", False))

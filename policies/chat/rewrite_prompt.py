@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from policies.chat.template import asked, fitted, tokens_of
 from rewriting import Exchange, split_sentences
 
 INSTRUCTION = (
@@ -43,22 +44,17 @@ class RewritePrompt:
 
     def text(self, exchange: Exchange) -> str:
         """The request. Of posts that are too long, the seeker's loses its beginning."""
-        seeker = self.tokens(exchange.seeker_post)
         response = self.tokens(exchange.response_post)[: self.max_tokens // 2]
-        frame = len(self.tokens(self._filled("", self.tokenizer.decode(response))))
-        room = max(0, self.max_tokens - frame)
-        kept = seeker[max(0, len(seeker) - room) :]
-        return self._filled(self.tokenizer.decode(kept), self.tokenizer.decode(response))
+        response_post = self.tokenizer.decode(response)
+
+        def filled(seeker_post: str) -> str:
+            content = self.instruction.format(seeker_post=seeker_post, response_post=response_post)
+            return asked(self.tokenizer, content) + self.opening
+
+        return fitted(self.tokenizer, exchange.seeker_post, self.max_tokens, filled)
 
     def tokens(self, text: str) -> list[int]:
-        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
-
-    def _filled(self, seeker_post: str, response_post: str) -> str:
-        content = self.instruction.format(seeker_post=seeker_post, response_post=response_post)
-        text: str = self.tokenizer.apply_chat_template(
-            [{"role": "user", "content": content}], tokenize=False, add_generation_prompt=True
-        )
-        return text + self.opening
+        return tokens_of(self.tokenizer, text)
 
 
 def clean_reply(text: str) -> str:

@@ -1,6 +1,7 @@
-"""What a trained rewriter is: a chat model with an adapter that `train.py grpo` trained.
+"""What a trained chat policy is: a chat model with an adapter that `train.py grpo` trained.
 
-Its folder holds the adapter and policy.json.
+Its folder holds the adapter and policy.json, whose `kind` says how the model is asked: a rewriter
+for the whole reply, an editor for edits of it.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from rewriting import UserError
 from rewriting.runtime.files import write_json
 
 FILE = "policy.json"
-KIND = "rewriter"
+REWRITER = "rewriter"
+EDITOR = "editor"
+KINDS = (REWRITER, EDITOR)
 
 
 @dataclass(frozen=True, slots=True)
 class RewriterSettings:
-    """What a trained rewriter is, besides its adapter: policy.json."""
+    """What a trained rewriter or editor is, besides its adapter: policy.json."""
 
     model: str = "smollm2-135m"
     max_new_tokens: int = 72
@@ -40,16 +43,17 @@ def with_adapter(model: torch.nn.Module, folder: Path) -> torch.nn.Module:
     return merged.eval()
 
 
-def write_rewriter(folder: Path, settings: RewriterSettings) -> None:
-    write_json(folder / FILE, {"kind": KIND} | asdict(settings))
+def write_rewriter(folder: Path, settings: RewriterSettings, kind: str = REWRITER) -> None:
+    write_json(folder / FILE, {"kind": kind} | asdict(settings))
 
 
-def read_rewriter(folder: Path) -> RewriterSettings:
-    """The settings of a trained rewriter; one clear line where the folder holds none."""
+def read_rewriter(folder: Path, kind: str = REWRITER) -> RewriterSettings:
+    """The settings of a trained chat policy; one clear line where the folder holds none."""
     try:
         found = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        if found.pop("kind") != KIND:
+        if found.pop("kind") != kind:
             raise ValueError("it is of another kind")
         return RewriterSettings(**found)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{folder / FILE} does not describe a rewriter ({error}).") from error
+        article = "an" if kind == EDITOR else "a"
+        raise UserError(f"{folder / FILE} does not describe {article} {kind} ({error}).") from error

@@ -159,7 +159,7 @@ class EditAgent:
             backbone.name = backbone_name
         settings = replace(settings, **changes)
         name = name or folder.resolve().name
-        backbone = backbone or Backbone.shared(backbone_name, options)
+        backbone = backbone or Backbone.shared(backbone_name, options=options)
         agent = cls(backbone, settings, name=name)
         _, role, head = agent._roles["policy"]
         if role is not None:

@@ -240,7 +240,7 @@ def load_model(name: str, *, own: bool = False, options: ModelOptions = DEFAULT)
         return Seq2SeqModel(*load_seq2seq(name, options=options))
     if own:
         return CausalModel(*load_causal(name, options=options))
-    backbone = Backbone.shared(name, options)
+    backbone = Backbone.shared(name, options=options)
     return CausalModel(backbone.model, backbone.tokenizer)
 
 

@@ -23,8 +23,10 @@ AUDITED = (
     "burdens",
 )
 """Bundled posts for the audit of rewards, with sentences that fit them and others that do not."""
-REWRITTEN = tuple(f"rewrites_{split}" for split in SAMPLE_SPLITS)
-"""Bundled weak replies with the edits that a kind person would make; no part of `sample`."""
+REWRITES = "rewrites"
+REWRITTEN = tuple(f"{REWRITES}_{split}" for split in SAMPLE_SPLITS)
+"""Bundled weak replies with the edits that a kind person would make; no part of `sample`. All
+three are `sample:rewrites`."""
 BESIDE = (*NEUTRAL, *AUDITED, *REWRITTEN)
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(?::[\w.-]+)?")
 
@@ -65,8 +67,10 @@ def sample_files(source: str) -> list[Path]:
     split = source.partition(":")[2]
     if split in BESIDE:
         return [SAMPLE / f"{split}.jsonl"]
+    if split == REWRITES:
+        return [SAMPLE / f"{name}.jsonl" for name in REWRITTEN]
     if split and split not in SAMPLE_SPLITS:
-        splits, beside = ", ".join(SAMPLE_SPLITS), ", ".join(BESIDE)
+        splits, beside = ", ".join(SAMPLE_SPLITS), ", ".join((*BESIDE, REWRITES))
         raise UserError(f"{source}: the sample has the splits {splits}, and beside them {beside}.")
     return [SAMPLE / f"{name}.jsonl" for name in SAMPLE_SPLITS if split in ("", name)]
 

@@ -97,7 +97,7 @@ class Backbone:
         return cls(model, tokenizer, name=name, max_batch_tokens=max_batch_tokens)
 
     @staticmethod
-    def shared(name: str = "smollm2-135m", options: ModelOptions = DEFAULT) -> Backbone:
+    def shared(name: str = "smollm2-135m", *, options: ModelOptions = DEFAULT) -> Backbone:
         """The one backbone of this name in this process: what reward terms use by default.
 
         One that is loaded in another way than by default is one of its own.

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from policies.named import load_policy
-from recipes.entry import run_training
-from recipes.grpo import Config, judged, rows_for, run
-from recipes.grpo_trainer import ADAPTER_FILES
-from rewards.reward_sum import RewardSum, Term
+from recipes import grpo
+from recipes.chat.trainer import ADAPTER_FILES
+from recipes.entry import parse, run_training
+from recipes.grpo import Config, checked, run
 from rewriting import Exchange, UserError
 from tests.tiny_lm import tiny_llama, tiny_tokenizer
 
@@ -39,7 +39,7 @@ def config(tmp_path: Path, jsonl: Callable[..., Path]) -> Config:
         output=str(tmp_path / "run"),
         data=str(jsonl(ROWS)),
         model=str(tmp_path / "model"),
-        rewards="{edit_size: 1.0, repetition: 0}",
+        rewards="{edit_size: 0.5, repetition: 0}",
         rank=2,
         alpha=4,
         steps=2,
@@ -55,7 +55,10 @@ def unexplained(row: dict[str, Any]) -> list[str]:
     page = (Path(__file__).parent.parent.parent / "docs" / "grpo.md").read_text(encoding="utf-8")
     table = page.split("| metric |")[1]
     names = set(re.findall(r"`([^`]+)`", table))
-    patterns = [re.escape(name).replace("NAME", r"\w+").replace("…", ".*") for name in names]
+    patterns = [
+        re.escape(name).replace("NAME", r"\w+").replace("PART", r"\w+").replace("…", ".*")
+        for name in names
+    ]
     known = re.compile("|".join(patterns))
     return [name for name in row if name != "step" and not known.fullmatch(name)]
 
@@ -66,7 +69,7 @@ def test_a_rewriter_is_trained_and_used_by_its_folder(algorithm: str, config: Co
     figures = run(config)
     assert [row["step"] for row in figures["log"]] == [1, 2]
     for row in figures["log"]:
-        assert row["reward"] == pytest.approx(row["rewards/edit_size/mean"], abs=1e-6)
+        assert row["reward"] == pytest.approx(0.5 * row["rewards/edit_size/mean"], abs=1e-6)
         assert "rewards/repetition/mean" in row
         assert not unexplained(row)
     folder = Path(config.output) / "policy"
@@ -138,41 +141,6 @@ def test_rewards_are_given_the_columns_of_the_data(
     assert [row["step"] for row in run(config)["log"]] == [1, 2]
 
 
-def test_the_reward_sees_what_the_rewriter_would_hand_out() -> None:
-    seen: list[list[str]] = []
-
-    def watched(completions: list[str], **_: Any) -> list[float]:
-        seen.append(list(completions))
-        return [1.0] * len(completions)
-
-    exchanges = [Exchange("help", "Fine."), Exchange("help", "Ok.")]
-    reward = judged(RewardSum({"watched": Term(watched)}), exchanges)
-    completions = ['I am sorry. Tell me more." And then', "no end in sight"]
-    assert reward(completions=completions, row=[1, 0]) == [1.0, 1.0]
-    assert seen == [["I am sorry. Tell me more.", "Fine."]]
-
-
-def test_a_start_token_stands_once() -> None:
-    class Tokenizer:
-        bos_token = "<s>"
-
-        def __call__(self, text: str, add_special_tokens: bool = True) -> dict[str, list[int]]:
-            start = [1] if add_special_tokens else []
-            return {"input_ids": [*start, *([1] if text == "<s>" else [])]}
-
-    class Prompt:
-        tokenizer = Tokenizer()
-
-        def tokens(self, text: str) -> list[int]:
-            return self.tokenizer(text, add_special_tokens=False)["input_ids"]
-
-        def text(self, exchange: Exchange) -> str:
-            return f"<s>{exchange.seeker_post}"
-
-    (row,) = rows_for([Exchange("help", "no")], Prompt())
-    assert row == {"prompt": "help", "row": 0}
-
-
 @pytest.mark.integration
 def test_an_encoder_decoder_gets_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
@@ -182,17 +150,54 @@ def test_an_encoder_decoder_gets_one_clear_line(capsys: pytest.CaptureFixture[st
     assert "train.py emprl" in error
 
 
+def test_any_field_of_trl_passes_through(config: Config, tmp_path: Path) -> None:
+    config.trl = "{gradient_accumulation_steps: 2, scale_rewards: none, loss_type: dr_grpo}"
+    config.rewards = "{edit_size: 1.0, repetition: {weight: 1, scale: std}}"
+    figures = run(config)
+    assert [row["step"] for row in figures["log"]] == [1, 2]
+    saved = torch.load(tmp_path / "run/checkpoint-2/training_args.bin", weights_only=False)
+    assert (saved.gradient_accumulation_steps, saved.scale_rewards) == (2, "none")
+    assert (saved.loss_type, saved.reward_weights) == ("dr_grpo", [1.0, 1.0])
+    assert all("rewards/repetition/unscaled" in row for row in figures["log"])
+    assert not any(unexplained(row) for row in figures["log"])
+
+
+@pytest.mark.parametrize("file", ["grpo.yaml", "grpo_edits.yaml"])
+def test_a_config_file_says_only_what_the_recipe_and_trl_know(file: str) -> None:
+    path = Path(__file__).parent.parent.parent / "configs" / file
+    config = checked(parse(grpo, "train.py grpo", ["--config", str(path)]))
+    assert config.output.startswith("runs/")
+    assert f"--config configs/{file}" in path.read_text(encoding="utf-8")
+    if file == "grpo_edits.yaml":
+        assert config.trl["gradient_accumulation_steps"] == 4
+
+
+def test_trl_says_what_it_does_not_take(config: Config) -> None:
+    config.trl = "{generation_batch_size: 3}"
+    with pytest.raises(UserError, match="generation_batch_size"):
+        run(config)
+
+
 def test_settings_that_cannot_work_are_named(config: Config) -> None:
     config.num_samples = 1
-    with pytest.raises(UserError, match="2 or more"):
+    with pytest.raises(UserError, match="num_samples must be 2 or more, not 1"):
         run(config)
     config.num_samples, config.algorithm = 2, "ppo"
-    with pytest.raises(UserError, match="no algorithm 'ppo'"):
+    with pytest.raises(UserError, match="algorithm cannot be 'ppo'; use grpo or rloo"):
         run(config)
     config.algorithm, config.steps = "grpo", 0
     with pytest.raises(UserError, match="steps must be 1 or more, not 0"):
         run(config)
-    config.steps, config.targets = 1, "nowhere"
+    config.steps, config.warm_steps = 1, 3
+    with pytest.raises(UserError, match="they need --actions edits"):
+        run(config)
+    config.warm_steps, config.actions = None, "words"
+    with pytest.raises(UserError, match="use rewrites or edits"):
+        run(config)
+    config.actions, config.trl = "rewrites", "{loss_typ: dapo}"
+    with pytest.raises(UserError, match="Did you mean loss_type"):
+        run(config)
+    config.trl, config.targets = "{}", "nowhere"
     with pytest.raises(UserError, match="nowhere"):
         run(config)
     config.targets, config.report_to = "all-linear", "paper"

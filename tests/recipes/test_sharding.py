@@ -9,6 +9,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
+import peft
 import pytest
 import torch
 import yaml
@@ -22,7 +23,7 @@ from policies.named import load_policy
 from recipes import sharding
 from rewriting import Exchange, UserError
 from tests.recipes.test_grpo import ROWS, TEMPLATE
-from tests.tiny_lm import tiny_llama, tiny_tokenizer
+from tests.tiny_lm import tiny_llama, tiny_tokenizer, write_tiny_llama
 
 ROOT = Path(__file__).parent.parent.parent
 FILES = sorted((ROOT / "configs" / "launch").glob("*.yaml"))
@@ -87,6 +88,23 @@ def test_reward_models_without_weights_are_refused(monkeypatch: pytest.MonkeyPat
         sharding.begin()
 
 
+def test_an_adapter_of_a_warm_start_is_trained_on_and_asks_no_hub(tmp_path: Path) -> None:
+    write_tiny_llama(tmp_path / "model")
+    model = LlamaForCausalLM.from_pretrained(tmp_path / "model")
+    peft.get_peft_model(model, peft.LoraConfig(target_modules=["q_proj"])).save_pretrained(
+        tmp_path / "warm_start"
+    )
+    described = tmp_path / "warm_start" / "adapter_config.json"
+    named = json.loads(described.read_text()) | {"base_model_name_or_path": "smollm2-135m"}
+    described.write_text(json.dumps(named))
+    model = LlamaForCausalLM.from_pretrained(tmp_path / "model")
+    arguments = Namespace(deepspeed_plugin=None)
+    assert sharding.with_warm_start(model, None, arguments) is model
+    trained = sharding.with_warm_start(model, tmp_path / "warm_start", arguments)
+    assert any(weight.requires_grad for weight in trained.parameters())
+    trained.save_pretrained(tmp_path / "saved")  # a warning, had it looked for the short name
+
+
 @pytest.fixture
 def arguments(tmp_path: Path, jsonl: Callable[..., Path]) -> list[str]:
     """Of a run of two steps, on a model with tied embeddings, as the default one has them."""
@@ -103,12 +121,21 @@ def arguments(tmp_path: Path, jsonl: Callable[..., Path]) -> list[str]:
     return ["grpo", *files.split(), *sizes.split(), *rewards, "--steps", "2", "--save_every", "2"]
 
 
+@pytest.fixture
+def edits(jsonl: Callable[..., Path]) -> list[str]:
+    """What makes that a run of edits, with a supervised start."""
+    warm_data = jsonl([row | {"edits": []} for row in ROWS], "edited.jsonl")
+    return ["--actions", "edits", "--warm_steps", "2", "--warm_data", str(warm_data)]
+
+
+@pytest.mark.parametrize("actions", ["rewrites", "edits"])
 @pytest.mark.parametrize("launch", ["fsdp", "deepspeed_zero2", "deepspeed_zero3"])
-def test_a_sharded_rewriter_is_trained_and_saved_whole(
-    launch: str, arguments: list[str], tmp_path: Path
+def test_a_sharded_policy_is_trained_and_saved_whole(
+    launch: str, actions: str, arguments: list[str], edits: list[str], tmp_path: Path
 ) -> None:
     if launch != "fsdp" and not find_spec("deepspeed"):
         pytest.skip("deepspeed is not installed")
+    arguments += edits if actions == "edits" else []
     command = [sys.executable, "-m", "accelerate.commands.launch", "--main_process_port", "0"]
     command += ["--config_file", f"configs/launch/{launch}.yaml", "--num_processes", "2"]
     command += ["--mixed_precision", "no", "tests/recipes/sharded_run.py", *arguments]
@@ -119,7 +146,8 @@ def test_a_sharded_rewriter_is_trained_and_saved_whole(
     )
     assert done.returncode == 0, done.stderr[-3000:]
     first, second = ((tmp_path / f"lengths{rank}").read_text() for rank in (0, 1))
-    assert first != second  # one process ended earlier, and did not leave the other waiting
+    if actions == "rewrites":  # one process ended earlier, and did not leave the other waiting
+        assert first != second
     folder = tmp_path / "run" / "policy"
     log = json.loads((folder / "results.json").read_text())["figures"]["log"]
     assert [row["step"] for row in log] == [1, 2]

@@ -65,3 +65,12 @@ def test_what_is_measured_was_not_trained_on(jsonl: Callable[..., Path]) -> None
     assert len(rows_of_split("sample", "all")) == 624
     with pytest.raises(UserError, match="split is train, dev, test or all"):
         rows_of_split("sample", "tests")
+
+
+def test_the_rewrites_keep_their_own_parts() -> None:
+    splits = load_splits("sample:rewrites")
+    for name, exchanges in splits.items():
+        assert exchanges == list(load_exchanges(f"sample:rewrites_{name}"))
+    assert rows_of_split("sample:rewrites", "dev") == splits["dev"]
+    together = list(load_exchanges("sample:rewrites"))
+    assert len(together) == sum(map(len, splits.values()))

@@ -73,8 +73,8 @@ def test_4_bits_are_for_a_gpu_and_a_model_that_is_not_trained_whole(
 
 def test_a_backbone_is_shared_by_those_who_load_it_alike(folder: Path) -> None:
     eager = ModelOptions(attention="eager")
-    shared = Backbone.shared(str(folder), eager)
-    assert Backbone.shared(str(folder), ModelOptions(attention="eager")) is shared
+    shared = Backbone.shared(str(folder), options=eager)
+    assert Backbone.shared(str(folder), options=ModelOptions(attention="eager")) is shared
     assert Backbone.shared(str(folder)) is not shared
 
 
