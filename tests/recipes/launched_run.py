@@ -57,7 +57,7 @@ if __name__ == "__main__":
         take_cpus_for_gpus()
     else:
         join_processes()
-    named.load_identifier = lambda name="words": Words()  # type: ignore[assignment,misc]
+    named.load_identifier = lambda name="words", **_: Words()  # type: ignore[assignment,misc]
     Accelerator.end_training = lambda self: None  # type: ignore[method-assign]  # more is to come
     file = Path(sys.argv[1])
     for job in json.loads(file.read_text()):

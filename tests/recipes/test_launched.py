@@ -93,7 +93,7 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def one(material: Path) -> Path:
     """What a single plain process gives."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(launched_run.named, "load_identifier", lambda name="words": Words())
+        patched.setattr(launched_run.named, "load_identifier", lambda name="words", **_: Words())
         for job in placed(jobs(material), material / "one"):
             launched_run.run(job)
     return material / "one"
