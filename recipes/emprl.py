@@ -120,7 +120,7 @@ class Config:
     )
     sft_dev_rows: int = setting(256, "Exchanges of its dev loss; 0: all.", least=0)
 
-    steps: int = borrowed(Settings, "steps", 16, "Steps of PPO.")
+    steps: int = borrowed(Settings, "steps", 16)
     ppo_temperature: float = field(
         default=1.0,
         metadata={"help": "Of the policy that is trained: lower ones learn from fewer responses."},

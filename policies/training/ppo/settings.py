@@ -12,6 +12,7 @@ from rewriting.runtime.training.settings import setting
 class Settings(PolicySettings):
     """The hyperparameters of `train`. All sizes count responses."""
 
+    steps: int = setting(100, "Steps of PPO.", least=1)
     batch_size: int = setting(32, "Responses per step, over all processes.", least=1)
     minibatch_size: int = setting(8, "Responses per optimizer step, over all processes.", least=1)
     inner_epochs: int = setting(
