@@ -70,7 +70,7 @@ class Sense:
     is new.
     """
 
-    def __init__(self, model: SenseModel, *, floor: float = 0.2, name: str = "sense") -> None:
+    def __init__(self, model: SenseModel, *, floor: float = 0.1, name: str = "sense") -> None:
         if isinstance(floor, bool) or not isinstance(floor, int | float) or not 0 < floor <= 1:
             raise UserError(f"floor is a probability above 0, not {floor!r}.")
         self.__name__ = name
