@@ -21,7 +21,7 @@ def warm_up(
 ) -> None:
     """Train both heads by supervision, and keep the policy that this gives beside the run's."""
     from policies.editing.warm_start import supervised_loss
-    from rewriting.runtime.supervised import train
+    from rewriting.runtime.training.supervised import train
 
     rows = {name: supervision(config, splits[name]) for name in ("train", "dev")}
     if accelerator.is_main_process:
@@ -44,6 +44,7 @@ def warm_up(
         seed=config.seed,
         settings=warm_settings(config),
         size=lambda row: row.size,
+        layers=agent.layers,
         title="warm start",
     )
     if accelerator.is_main_process:

@@ -283,7 +283,7 @@ def test_of_a_folder_the_train_file_alone_is_read(tmp_path: Path) -> None:
         ({"gamma": 2.0}, "gamma must be from 0 to 1"),
         ({"sft_average": 1.5}, "sft_average must be from 0 to 1"),
         ({"kl_weight": 0.0, "kl_target": 6.0}, "give kl_weight, its start, too"),
-        ({"top_p": 2.0}, r"top_p in \(0, 1\]"),
+        ({"top_p": 2.0}, "top_p must be above 0 and at most 1, not 2"),
         ({"keep_best": True, "dev_rows": 0}, "keep_best compares dev rewards"),
         ({"minibatch_size": 5}, "does not fit into a batch of 4"),
         ({"rewards": "{applause: 1}"}, "there is no reward 'applause'"),
