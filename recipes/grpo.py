@@ -121,7 +121,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.named import Models, build_rewards
     from rewriting.runtime.files import disk_errors, write_json
 
-    config = checked(config)
+    config = check(config)
     output = Path(config.output)
     settings = settings_of(config, NO_DIFFERENCE)
     same_run(output, settings)
@@ -167,7 +167,7 @@ def reward_log(trainer: Any) -> list[dict[str, float]]:
     return [{name: value for name, value in row.items() if value == value} for row in rows]
 
 
-def checked(config: Config) -> Config:
+def check(config: Config) -> Config:
     """Say what cannot work before anything is loaded; the config with all its defaults."""
     for name, known in (("algorithm", ALGORITHMS), ("actions", ACTIONS)):
         if getattr(config, name) not in known:
@@ -196,7 +196,7 @@ def same_run(output: Path, settings: dict[str, Any]) -> None:
     if before is None and results is not None:  # of a version that kept no settings
         before = {name: results["settings"].get(name) for name in settings}
     if before is not None:
-        defaults = settings_of(checked(Config()), NO_DIFFERENCE)  # of fields that came later
+        defaults = settings_of(check(Config()), NO_DIFFERENCE)  # of fields that came later
         check_settings(output, defaults | before, settings)
     elif last_checkpoint(output) is not None:
         raise UserError(

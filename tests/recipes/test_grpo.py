@@ -14,7 +14,7 @@ from policies.named import load_policy
 from recipes import grpo
 from recipes.chat.trainer import ADAPTER_FILES
 from recipes.entry import parse, run_training
-from recipes.grpo import Config, checked, run
+from recipes.grpo import Config, check, run
 from rewriting import Exchange, UserError
 from tests.tiny_lm import tiny_llama, tiny_tokenizer
 
@@ -165,7 +165,7 @@ def test_any_field_of_trl_passes_through(config: Config, tmp_path: Path) -> None
 @pytest.mark.parametrize("file", ["grpo.yaml", "grpo_edits.yaml"])
 def test_a_config_file_says_only_what_the_recipe_and_trl_know(file: str) -> None:
     path = Path(__file__).parent.parent.parent / "configs" / file
-    config = checked(parse(grpo, "train.py grpo", ["--config", str(path)]))
+    config = check(parse(grpo, "train.py grpo", ["--config", str(path)]))
     assert config.output.startswith("runs/")
     assert f"--config configs/{file}" in path.read_text(encoding="utf-8")
     if file == "grpo_edits.yaml":
