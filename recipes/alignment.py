@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.cards import command, write_card
+from recipes.shared import supervised_accelerator
 from rewriting.errors import UserError
 
 if TYPE_CHECKING:
@@ -65,7 +66,6 @@ class Config:
 
 def run(config: Config) -> dict[str, Any]:
     """Train, set the thresholds, save and measure; the figures."""
-    from accelerate import Accelerator
     from accelerate.utils import set_seed
     from torch import nn
 
@@ -75,7 +75,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewriting.runtime.models import load_sentence_encoder
     from rewriting.runtime.training.supervised import train
 
-    accelerator = Accelerator()
+    accelerator = supervised_accelerator()
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
     parts = split_grids(config.data, config.negatives, config.seed)
     rows = {name: [*own, *moved] for name, (own, moved) in parts.items()}

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.cards import command, write_card
+from recipes.shared import supervised_accelerator
 from rewriting.errors import UserError
 
 if TYPE_CHECKING:
@@ -78,7 +79,6 @@ class Config:
 
 def run(config: Config) -> dict[str, Any]:
     """Train, calibrate, save and measure; the figures."""
-    from accelerate import Accelerator
     from accelerate.utils import set_seed
 
     from recipes.evaluate_alignment import of_appraisals
@@ -93,7 +93,7 @@ def run(config: Config) -> dict[str, Any]:
     if config.shots < 0:
         raise UserError(f"shots is 0 or more, not {config.shots}.")
     config = replace(config, model=config.model or DEFAULT_MODELS[config.method])
-    accelerator = Accelerator()
+    accelerator = supervised_accelerator()
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
     exchanges = list(load_appraisals(config.data))
     parts = {name: [e for e in exchanges if e.split == name] for name in ("train", "dev", "test")}

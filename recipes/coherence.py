@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.cards import command, write_card
+from recipes.shared import supervised_accelerator
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -67,14 +68,13 @@ class Config:
 
 def run(config: Config) -> dict[str, Any]:
     """Train, calibrate, save and measure the model; the figures."""
-    from accelerate import Accelerator
     from accelerate.utils import set_seed
 
     from rewards.coherence import CoherenceHead, CoherenceModel
     from rewriting.runtime.models import load_sentence_encoder
     from rewriting.runtime.training.supervised import train
 
-    accelerator = Accelerator()
+    accelerator = supervised_accelerator()
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
     encoder = load_sentence_encoder(config.encoder)
     set_seed(config.seed)

@@ -55,7 +55,11 @@ class Config:
         default="sample",
         metadata={"help": "Conversations: sources by commas; of a folder its train file, if any."},
     )
-    max_rows: int = setting(0, "At most so many, drawn; 0: all.", least=0)
+    max_rows: int = setting(
+        0,
+        "Greatest number of exchanges of each source and split, drawn at random; 0 takes all.",
+        least=0,
+    )
     keep_crisis: bool = field(
         default=False, metadata={"help": "Train on posts that the safety gate calls a crisis too."}
     )
@@ -81,7 +85,10 @@ class Config:
     )
     expected_targets: bool = field(
         default=False,
-        metadata={"help": "Reward the levels that people show in such conversations, not one's."},
+        metadata={
+            "help": "Reward the levels that people usually show in such a conversation, not those "
+            "of one person."
+        },
     )
     balance: int = setting(
         1,
@@ -96,11 +103,13 @@ class Config:
     reward_batch_size: int = borrowed(Shared, "reward_batch_size")
     adapter: str = field(default="prefix", metadata={"help": "What is trained: prefix or lora."})
     num_virtual_tokens: int = field(default=20, metadata={"help": "Length of the prefix."})
-    rank: int = field(default=16, metadata={"help": "Of LoRA."})
+    rank: int = field(default=16, metadata={"help": "Rank of the LoRA matrices."})
     max_context_tokens: int = field(
         default=128, metadata={"help": "A longer conversation loses its oldest turns."}
     )
-    max_new_tokens: int = field(default=40, metadata={"help": "Of a response at the most."})
+    max_new_tokens: int = field(
+        default=40, metadata={"help": "Greatest number of tokens of a response."}
+    )
     temperature: float = borrowed(Shared, "temperature")
     top_p: float = borrowed(Shared, "top_p")
 
@@ -108,7 +117,9 @@ class Config:
     sft_batch_size: int = setting(
         16, "Exchanges per step of the first stage, over all processes.", least=1
     )
-    sft_micro_batch_size: int = setting(16, "Of them in memory at once.", least=1, may_change=True)
+    sft_micro_batch_size: int = setting(
+        16, "How many of them are in memory at once.", least=1, may_change=True
+    )
     sft_learning_rate: float = setting(
         5e-2, "Peak learning rate there. A prefix wants a hundred times that of LoRA.", least=0
     )

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.cards import command, write_card
+from recipes.shared import supervised_accelerator
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
 
@@ -90,7 +91,6 @@ class Config:
 
 def run(config: Config) -> dict[str, Any]:
     """Train, keep the best, calibrate, save and measure; the figures."""
-    from accelerate import Accelerator
     from accelerate.utils import set_seed
 
     from rewards.identifiers.calibration import calibrate
@@ -98,7 +98,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.identifiers.evaluation import evaluate
     from rewards.identifiers.strength import fit_strength
 
-    accelerator = Accelerator()
+    accelerator = supervised_accelerator()
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
     splits = labelled_splits(config)
     set_seed(config.seed)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.cards import command, write_card
+from recipes.shared import supervised_accelerator
 from rewriting.errors import UserError
 
 if TYPE_CHECKING:
@@ -97,13 +98,12 @@ class Sentence:
 
 def run(config: Config) -> dict[str, Any]:
     """Train the model, choose the bar, save, measure; the figures."""
-    from accelerate import Accelerator
     from accelerate.utils import set_seed
 
     from rewards.kindness import KindnessModel
     from rewriting.runtime.training.supervised import train
 
-    accelerator = Accelerator()
+    accelerator = supervised_accelerator()
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
     dev = sentences(config, "dev")
     rows = sentences(config, "train") + counterfactual_sentences(config.counterfactuals)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.cards import command, write_card
+from recipes.shared import supervised_accelerator
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
 
@@ -75,14 +76,13 @@ class Config:
 
 def run(config: Config) -> dict[str, Any]:
     """Fit, save and measure the model; the figures."""
-    from accelerate import Accelerator
 
     from recipes.tables import may_write
     from rewards.identifiers.seeds import SentenceVectors
     from rewriting.runtime.models import load_sentence_encoder
 
     logging.getLogger("interpret").setLevel(logging.WARNING)  # it tells of every bag
-    accelerator = Accelerator()
+    accelerator = supervised_accelerator()
     logger.info("%d process(es); one does the work", accelerator.num_processes)
     if not accelerator.is_main_process:
         return {}

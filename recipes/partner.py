@@ -92,7 +92,7 @@ class Config:
     span_length: int = borrowed(Settings, "span_length")
     max_edits: int = borrowed(Settings, "max_edits")
     max_prompt_tokens: int = setting(256, "Longer posts are cut.", least=1)
-    max_new_tokens: int = setting(32, "Of a new sentence at the most.", least=1)
+    max_new_tokens: int = setting(32, "Greatest number of tokens of a new sentence.", least=1)
 
     temperature: float = borrowed(Shared, "temperature")
     top_p: float = borrowed(Shared, "top_p")
@@ -146,7 +146,7 @@ class Config:
 def run(config: Config) -> dict[str, Any]:
     """Build or load the policy, warm it up, reinforce it, save it; the figures."""
     from policies.editing.recomputing import layers_of
-    from policies.training.reinforce.loop import train
+    from policies.training.reinforce.loop import check_settings, train
     from recipes.partner_start import save, warm_up
     from rewards.named import Models, build_rewards
 
@@ -154,6 +154,8 @@ def run(config: Config) -> dict[str, Any]:
     accelerator = start_accelerator("partner", config, plain(config))
     count = accelerator.num_processes
     logger.info("%d process(es) on %s: %s", count, accelerator.device, shares(config, count))
+    if config.steps:  # what the loop would refuse, said before the warm start
+        check_settings(given(Settings, config), accelerator, ["unknown"], range(config.dev_rows))
     splits = exchanges_of(config)
     agent = start_agent(config)
     agent.gradient_checkpointing = config.gradient_checkpointing

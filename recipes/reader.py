@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.cards import command, write_card
+from recipes.shared import supervised_accelerator
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
 
@@ -89,7 +90,6 @@ class Config:
 
 def run(config: Config) -> dict[str, Any]:
     """Train the reader, fit the rules, save, measure; the figures."""
-    from accelerate import Accelerator
     from accelerate.utils import set_seed
 
     from rewards.reading.blocks import make_blocks
@@ -97,7 +97,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.reading.training import BlockLoss
     from rewriting.runtime.training.supervised import train
 
-    accelerator = Accelerator()
+    accelerator = supervised_accelerator()
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
     splits = labelled_splits(config)
     material = {split: material_of(config, splits, split) for split in ("train", "dev")}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.cards import command, write_card
-from recipes.shared import model_field, model_options, share_of
+from recipes.shared import model_field, model_options, share_of, supervised_accelerator
 from rewriting.exchange import Exchange
 
 if TYPE_CHECKING:
@@ -83,7 +83,6 @@ class Config:
 def run(config: Config) -> dict[str, Any]:
     """Train, save the best adapter, measure it; the figures."""
     import torch
-    from accelerate import Accelerator
     from accelerate.utils import set_seed
 
     from recipes.sources import drawn, load_splits
@@ -92,7 +91,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewriting.runtime.training.supervised import train
 
     options = model_options(config)
-    accelerator = Accelerator()
+    accelerator = supervised_accelerator()
     count = accelerator.num_processes
     share = share_of("batch_size", config.batch_size, count)
     logger.info(

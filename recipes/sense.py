@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.cards import command, write_card
+from recipes.shared import supervised_accelerator
 from rewriting.data.load import SAMPLE
 from rewriting.runtime.seeds import derive_seed
 
@@ -98,7 +99,6 @@ class Config:
 
 def run(config: Config) -> dict[str, Any]:
     """Train the model, save it, measure it; the figures."""
-    from accelerate import Accelerator
     from accelerate.utils import set_seed
 
     from rewards.identifiers.evaluation import evaluate
@@ -106,7 +106,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.sense import BARS, SenseModel
     from rewriting.runtime.training.supervised import train
 
-    accelerator = Accelerator()
+    accelerator = supervised_accelerator()
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
     pages, dev = pages_of(config, "train"), pages_of(config, "dev")
     counts = [sum(len(page.sentences) for page in rows) for rows in (pages, dev)]

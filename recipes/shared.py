@@ -94,10 +94,23 @@ def settings_of(config: Any, left_out: str) -> dict[str, Any]:
     return {name: value for name, value in asdict(config).items() if name not in left_out.split()}
 
 
+def supervised_accelerator() -> Any:
+    """The accelerator of a recipe without trackers; models are loaded whole, and then sharded."""
+    from accelerate import Accelerator
+
+    from rewriting.runtime.training.sharding import load_models_whole
+
+    accelerator = Accelerator()
+    load_models_whole(accelerator)
+    return accelerator
+
+
 def start_accelerator(title: str, config: Any, settings: Mapping[str, Any]) -> Any:
     """The accelerator, with trackers where they were asked for; they are told the settings."""
     from accelerate import Accelerator
     from accelerate.utils import InitProcessGroupKwargs
+
+    from rewriting.runtime.training.sharding import load_models_whole
 
     trackers = [name.strip() for name in config.report_to.split(",") if name.strip()]
     patience = timedelta(minutes=config.timeout_minutes)
@@ -112,8 +125,6 @@ def start_accelerator(title: str, config: Any, settings: Mapping[str, Any]) -> A
             accelerator.init_trackers(title, config=told)
     except (ValueError, ImportError) as error:
         raise UserError(f"report_to {config.report_to}: {error}") from error
-    from rewriting.runtime.training.sharding import load_models_whole
-
     load_models_whole(accelerator)
     return accelerator
 

@@ -27,7 +27,19 @@ def layers_of(model: Any) -> list[Any]:
     found = [m for m in model.modules() if isinstance(m, GradientCheckpointingLayer)]
     if not found:
         raise UserError(f"a {type(model).__name__} has no gradient checkpointing; turn it off.")
+    for layer in found:
+        # A layer in training mode would drop out in the first pass and not in the second.
+        if any("dropout" in name and is_rate(value) for name, value in vars(layer).items()):
+            raise UserError(
+                f"a {type(layer).__name__} has dropout of its own, which gradient checkpointing "
+                "would switch on: load a configuration with dropout 0, or turn it off."
+            )
     return found
+
+
+def is_rate(value: Any) -> bool:
+    """Whether a value is a rate above 0, such as a layer keeps of its dropout."""
+    return isinstance(value, float) and value > 0
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from rewriting.edits import Edit, Operation, apply_edit
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
 from rewriting.loop import EditState, spans
-from rewriting.sentences import Sentences, split_sentences
+from rewriting.sentences import split_sentences
 
 
 def has_written_edits(exchange: Exchange) -> bool:
@@ -34,24 +34,29 @@ def build_written(exchanges: Iterable[Exchange], *, span_length: int = 4) -> lis
 
 
 def _rows(exchange: Exchange, span_length: int) -> list[Supervised]:
-    sentences, last, rows = split_sentences(exchange.response_post), 0, []
+    """The spans are cut once and grow with what is inserted, as in rewriting/loop.py."""
+    sentences = split_sentences(exchange.response_post)
+    places, number, rows = spans(len(sentences), span_length), 0, []
     for turn, edit in enumerate(written_edits(exchange)):
         assert edit.position is not None  # no keep among them
-        span = span_at(sentences, edit.position, span_length)
+        number = span_of(edit.position, places)
+        span = places[number]
         state = EditState(exchange, sentences.texts[span.start : span.stop], span.start, turn)
         position = edit.shifted(-span.start).index(len(span))
         rows.append(Supervised(state, position, edit.sentence, str(edit.operation)))
-        sentences, last = apply_edit(sentences, edit), edit.position
-    span = span_at(sentences, last, span_length)
+        sentences = apply_edit(sentences, edit)
+        if edit.operation is Operation.INSERT:
+            later = [range(s.start + 1, s.stop + 1) for s in places[number + 1 :]]
+            places = [*places[:number], range(span.start, span.stop + 1), *later]
+    span = places[number]
     texts = sentences.texts[span.start : span.stop]
     state = EditState(exchange, texts, span.start, len(rows))
     return [*rows, Supervised(state, 2 * len(span) + 1, "", "keep")]
 
 
-def span_at(sentences: Sentences, position: int, span_length: int) -> range:
-    """The span that an edit at this position falls into; the last one may be appended to."""
-    found = spans(len(sentences), span_length)
-    return found[min(position // span_length, len(found) - 1)]
+def span_of(position: int, places: Sequence[range]) -> int:
+    """The number of the span that an edit falls into; what is appended belongs to the last."""
+    return next((n for n, span in enumerate(places) if position < span.stop), len(places) - 1)
 
 
 def written_edits(exchange: Exchange) -> list[Edit]:

@@ -27,7 +27,7 @@ def layer_kinds(config: Any) -> set[str]:
 
 
 def attention_window(model: Any) -> int | None:
-    """How many tokens the layers that see the least look back over; None: all of them do so far."""
+    """How many tokens the layers that see the least look back over; None where all see all."""
     config = model.config.get_text_config(decoder=True)
     if not layer_kinds(config).intersection(WINDOWED):
         return None

@@ -10,7 +10,6 @@ from typing import Any
 from rewriting.runtime.files import disk_errors
 
 Rows = Sequence[Mapping[str, Any]]
-Columns = Mapping[str, Callable[[Mapping[str, Any]], Any]]
 OnSamples = Callable[[str, Rows], None]
 """Called with a title and rows of samples.jsonl."""
 

@@ -13,4 +13,4 @@ class PolicySettings(RunSettings):
 
     keep_best: bool = setting(False, "Keep the weights with the best dev reward, not the last.")
     show_every: int = setting(50, "Steps between two looks at samples.", least=1, may_change=True)
-    num_shown: int = setting(3, "Samples of such a look.", least=0, may_change=True)
+    num_shown: int = setting(3, "How many samples are shown each time.", least=0, may_change=True)

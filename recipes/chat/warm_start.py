@@ -119,14 +119,14 @@ def supervise(config: Config, folder: Path, settings: dict[str, Any]) -> None:
 def edited_exchanges(data: str, keep_crisis: bool) -> list[Exchange]:
     """The exchanges of the sources that say which edits were made, the train part of each.
 
-    The bundled rewrites are split already.
+    A name such as sample:rewrites_train is one part, and taken whole.
     """
-    from recipes.sources import parts_of, sources_of, without_crises
+    from recipes.sources import SPLIT_ALREADY, parts_of, sources_of, without_crises
     from rewriting.data import load_exchanges
 
     found: list[Exchange] = []
     for source in sources_of(data):
-        if source.startswith("sample:"):
+        if source.startswith("sample:") and source not in SPLIT_ALREADY:
             rows = list(load_exchanges(source))
         else:
             rows = parts_of(source)["train"]

@@ -23,7 +23,7 @@ class Settings(PolicySettings):
         0.2, "With ppo: how far the probability ratio of a token may move from 1.", least=0
     )
     baseline_decay: float = setting(
-        0.9, "With moving_average: the decay of the average reward.", least=0, greatest=1
+        0.9, "With moving_average: the decay of the average reward.", least=0, greatest=0.9999
     )
     normalise: bool = setting(False, "Divide the advantages by their root mean square.")
     entropy_weight: float = setting(

@@ -80,10 +80,10 @@ class DeepSpeedOptimizerState:
         own = [
             {k: torch.as_tensor(v).cpu() for k, v in state[flat].items()} for flat in self._flat()
         ]
-        everyone: list[Any] | None = [None] * num_processes() if self.weights.keeps else None
-        torch.distributed.gather_object(own, everyone, dst=0)
+        all_states: list[Any] | None = [None] * num_processes() if self.weights.keeps else None
+        torch.distributed.gather_object(own, all_states, dst=0)
         rates = [group["lr"] for group in self.optimizer.param_groups]
-        return {"processes": everyone, "rates": rates}
+        return {"processes": all_states, "rates": rates}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         before = len(saved["processes"])

@@ -159,7 +159,9 @@ class Engine:
             has_rows, last = number < len(batches), number == passes - 1
             batch: Any = batches[number] if has_rows else (batches[0] if batches else idle)
             accelerator.sync_gradients = last
-            with nullcontext() if last else accelerator.no_sync(self.door):
+            # FSDP2 hands round every micro-batch: kept whole, its gradients would not be sharded.
+            waits = not last and not is_fsdp2(accelerator)
+            with accelerator.no_sync(self.door) if waits else nullcontext():
                 with accelerator.autocast():
                     loss_sum, *figures = self.door(self._task, loss, batch)
                 # Every process makes the same calls: one without rows repeats some for nothing.

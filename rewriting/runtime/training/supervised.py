@@ -55,6 +55,8 @@ def train(
     """
     if not train_rows or not dev_rows:
         raise UserError(f"{len(train_rows)} rows to train on and {len(dev_rows)} for dev: too few.")
+    if options["steps"] < 1:
+        raise UserError(f"{title} needs 1 step or more, not {options['steps']}.")
     chosen = RunSettings(**{"warmup": 0.1, "eval_every": 100, "save_every": 100} | options)
     parts: dict[str, Any] = {"rate_factors": rate_factors, "average": average, "layers": layers}
     run = Run(

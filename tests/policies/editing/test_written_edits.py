@@ -42,6 +42,18 @@ def test_an_edit_is_shown_in_its_span() -> None:
     assert keep.state.span == ("Three.",)
 
 
+def test_a_span_grows_with_what_is_inserted() -> None:
+    """Cut anew, the last sentence would stand in a span of its own, which no walk ever shows."""
+    edits = [
+        {"operation": "insert", "position": 0, "sentence": "Oh no."},
+        {"operation": "replace", "position": 2, "sentence": "What now?"},
+    ]
+    _, second, keep = build_written([row("A one. B two. C three.", *edits)], span_length=2)
+    assert second.state.span == ("Oh no.", "A one.", "B two.")
+    assert Edit.at(second.position, 3, second.sentence) == Edit.replace(2, "What now?")
+    assert keep.state.span == ("Oh no.", "A one.", "What now?")
+
+
 @pytest.mark.parametrize(
     ("edit", "why"),
     [
