@@ -52,7 +52,7 @@ def run(
     """The command with tiny models on ROWS."""
     encoder = load_sentence_encoder(str(tiny["sentence_encoder"]))
     model = coherence.CoherenceModel(encoder, coherence.CoherenceHead(16))
-    monkeypatch.setattr(coherence.CoherenceModel, "load", lambda: model)
+    monkeypatch.setattr(coherence.CoherenceModel, "load", lambda **_: model)
     monkeypatch.setattr(named, "load_identifier", lambda name="words", **_: Words())
     monkeypatch.setattr(Models, "in_context", Words())
     data = jsonl(ROWS, "data.jsonl")

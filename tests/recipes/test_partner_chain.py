@@ -27,7 +27,7 @@ def test_training_then_evaluation_gives_a_page_with_both(
     judge = coherence.CoherenceModel(
         load_sentence_encoder(str(encoder)), coherence.CoherenceHead(16)
     )
-    monkeypatch.setattr(coherence.CoherenceModel, "load", lambda: judge)
+    monkeypatch.setattr(coherence.CoherenceModel, "load", lambda **_: judge)
     rewards = "{empathy_change: 1, fluency: 5, coherence: 0.5, edit_size: 0}"
     config = partner.Config(
         output=str(output),
