@@ -21,10 +21,11 @@ from torch.nn.functional import cross_entropy
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from policies.generating.generator import Generator
+from policies.training.ppo.loop import improve
 from policies.training.ppo.rollouts import Rollout, outcomes_of, reference_log_probs, targets_of
-from policies.training.ppo.update import improve
+from policies.training.ppo.settings import Settings
 from rewards.kl import AdaptiveController, KLPenalty
-from rewriting.runtime.supervised import Trainable
+from rewriting.runtime.training.engine import Engine
 
 
 def ours(settings: dict[str, Any]) -> Callable[[TwoClocks], Any]:
@@ -40,9 +41,13 @@ def ours(settings: dict[str, Any]) -> Callable[[TwoClocks], Any]:
     )
     generator.model.end = ()  # nothing ends a response early
     generator.freeze_reference()
-    weights = Trainable(generator.module.eval())
-    optimizer = torch.optim.AdamW(weights.parameters, lr=1e-5)
-    accelerator = Accelerator(cpu=True)
+    engine = Engine(generator.module.eval(), Accelerator(cpu=True), learning_rate=1e-5)
+    chosen = Settings(
+        batch_size=len(contexts),
+        minibatch_size=settings["minibatch_size"],
+        micro_batch_size=settings["minibatch_size"],
+        inner_epochs=settings["inner_epochs"],
+    )
     kl = KLPenalty(AdaptiveController(0.2, target=6.0, horizon=10_000))
     exchanges = [Exchange("-", "-") for _ in contexts]  # the contexts are tokens already
     scores = SimpleNamespace(totals=settings["scores"], terms={}, parts={})
@@ -58,24 +63,7 @@ def ours(settings: dict[str, Any]) -> Callable[[TwoClocks], Any]:
             references = reference_log_probs(generator, rollout, generator.batch_size)
             outcomes = outcomes_of(rollout, scores, references)
             targets, figures = targets_of(outcomes, kl, gamma=1.0, lam=0.95, whiten=True)
-            figures |= improve(
-                generator,
-                weights,
-                optimizer,
-                rollout,
-                targets,
-                accelerator,
-                first_row=0,
-                seed=seed,
-                inner_epochs=settings["inner_epochs"],
-                minibatch_size=settings["minibatch_size"],
-                micro_batch_size=settings["minibatch_size"],
-                clip=0.2,
-                value_clip=0.2,
-                value_weight=0.1,
-                target_kl=None,
-                max_grad_norm=1.0,
-            )
+            figures |= improve(engine, generator, rollout, targets, 0, chosen, seed)
             kl.update(figures["kl_k1"], len(contexts))
         written = [len(tokens) for tokens in sampled.tokens]
         return {"tokens": sum(written) / len(written), "loss": figures["policy_loss"]}

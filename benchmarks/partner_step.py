@@ -32,24 +32,23 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import torch
-
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from released_partner import Released, any_advantages
 from stopwatch import Stopwatch
 
 from policies.training.advantages import leave_one_out
-from policies.training.policy_update import improve, kl_figures
 from policies.training.reinforce.log import outcomes_of
-from policies.training.reinforce.loop import paid
+from policies.training.reinforce.loop import improve, kl_figures, penalised_rewards
+from policies.training.reinforce.settings import Settings
 from policies.training.rollouts import Episode, column_names, reward_columns, sample_episodes
 from recipes.partner import Config, start_agent
 from recipes.shared import kl_penalty
 from recipes.sources import drawn
 from rewriting.data import load_exchanges
 from rewriting.exchange import Exchange
-from rewriting.runtime.supervised import Trainable
+from rewriting.runtime.training.engine import Engine
+from rewriting.runtime.training.settings import given
 
 PARTS = ("sampling", "rewards", "reference", "update")
 
@@ -62,8 +61,6 @@ class Ours:
 
         self.config, self.accelerator = config, Accelerator()
         self.agent = start_agent(config)
-        self.weights = Trainable(self.agent.module.eval())
-        self.optimizer = torch.optim.AdamW(self.weights.parameters, lr=config.learning_rate)
         self.reward: Any = None
         self.kl: Any = None
         if not bare:
@@ -72,6 +69,14 @@ class Ours:
             self.agent.freeze_reference()
             models = Models(identifier=config.identifier, language_model=self.agent.backbone)
             self.reward, self.kl = build_rewards(config.rewards, models), kl_penalty(config)
+        self.settings = given(Settings, config)
+        self.engine = Engine(
+            self.agent.module.eval(),
+            self.accelerator,
+            learning_rate=config.learning_rate,
+            max_grad_norm=config.max_grad_norm,
+            layers=self.agent.layers,
+        )
 
     def step(self, number: int, exchanges: Sequence[Exchange], clock: Stopwatch) -> list[Episode]:
         config, samples = self.config, self.config.num_samples
@@ -94,22 +99,11 @@ class Ours:
                 kl_E = None
                 if self.kl is not None:
                     kl_E = kl_figures(self.agent, episodes, self.kl, config.micro_batch_size)
-            rewards_NG = paid(outcomes_of(episodes, scores, kl_E)).view(-1, samples)
+            rewards_NG = penalised_rewards(outcomes_of(episodes, scores, kl_E)).view(-1, samples)
             advantages = leave_one_out(rewards_NG).flatten().tolist()
         with clock("update"):
-            improve(
-                self.agent,
-                self.weights,
-                self.optimizer,
-                [(t, a) for e, a in zip(episodes, advantages, strict=True) for t in e.turns],
-                self.accelerator,
-                num_episodes=len(episodes),
-                inner_epochs=config.inner_epochs,
-                clip=None,
-                entropy_weight=config.entropy_weight,
-                micro_batch_size=config.micro_batch_size,
-                max_grad_norm=config.max_grad_norm,
-            )
+            turns = [(t, a) for e, a in zip(episodes, advantages, strict=True) for t in e.turns]
+            improve(self.engine, self.agent, turns, len(episodes), self.settings, number)
         return episodes
 
 

@@ -73,7 +73,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.identifiers.appraisal_evaluation import fit_thresholds
     from rewards.identifiers.sentence_states import SentenceStates
     from rewriting.runtime.models import load_sentence_encoder
-    from rewriting.runtime.supervised import train
+    from rewriting.runtime.training.supervised import train
 
     accelerator = Accelerator()
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)

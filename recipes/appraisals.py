@@ -193,7 +193,7 @@ def fit(
     import torch
 
     from rewards.identifiers.appraisal_units import LABELS
-    from rewriting.runtime.supervised import train
+    from rewriting.runtime.training.supervised import train
 
     counts = Counter(unit.label for unit in units["train"])
     weight_L = torch.tensor([max(1, counts[label]) ** -config.class_power for label in LABELS])

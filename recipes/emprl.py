@@ -19,16 +19,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from policies.training.ppo.settings import Settings
 from recipes.shared import (
+    Shared,
     check_kl,
-    check_least,
     model_field,
     model_options,
-    settings_of,
     share_of,
     start_accelerator,
 )
 from rewriting.errors import UserError
+from rewriting.runtime.training.settings import borrowed, check_bounds, lasting, setting
 
 if TYPE_CHECKING:
     from policies.generating.generator import Generator
@@ -36,28 +37,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 STAGES = ("both", "sft", "ppo")
 SAMPLED_AT_ONCE = 96  # responses; the output layer is read once for all of them
-COUNTS = "sft_steps sft_batch_size sft_micro_batch_size balance"
-"""Fields that are 1 or more; policies/training/ppo/loop.py checks those of the second stage."""
-AMOUNTS = (
-    "max_rows sft_learning_rate sft_average sft_dev_rows learning_rate value_rate_factor clip "
-    "value_clip value_weight gamma lam kl_weight kl_target kl_horizon target_kl end_penalty "
-    "dev_rows reward_batch_size"
-)
-"""Fields that are 0 or more."""
-NO_DIFFERENCE = (
-    "output report_to targets temperature top_p half sft_micro_batch_size micro_batch_size "
-    "reward_batch_size save_every show_every"
-)
-"""Fields that change weights and log by rounding at the most: a run may go on with others."""
 
 
 @dataclass
 class Config:
     """Settings of `train.py emprl`. The defaults are a quick run on the bundled sample."""
 
-    output: str = field(
-        default="runs/emprl",
-        metadata={"help": "Folder for policy, checkpoints, log, curves. Same folder: go on."},
+    output: str = setting(
+        "runs/emprl",
+        "Folder for policy, checkpoints, log, curves. Same folder: go on.",
+        may_change=True,
     )
     stage: str = field(
         default="both", metadata={"help": "sft, ppo (from `from_policy`), or both, one after one."}
@@ -66,7 +55,7 @@ class Config:
         default="sample",
         metadata={"help": "Conversations: sources by commas; of a folder its train file, if any."},
     )
-    max_rows: int = field(default=0, metadata={"help": "At most so many, drawn; 0: all."})
+    max_rows: int = setting(0, "At most so many, drawn; 0: all.", least=0)
     keep_crisis: bool = field(
         default=False, metadata={"help": "Train on posts that the safety gate calls a crisis too."}
     )
@@ -85,29 +74,26 @@ class Config:
         default="epitome",
         metadata={"help": "Who measures levels: epitome, a folder, or ensemble:NAME,NAME."},
     )
-    targets: str = field(
-        default="",
-        metadata={"help": "File that keeps target levels, for several runs; '': in OUTPUT."},
+    targets: str = setting(
+        "",
+        "File that keeps target levels, for several runs; '': in OUTPUT.",
+        may_change=True,
     )
     expected_targets: bool = field(
         default=False,
         metadata={"help": "Reward the levels that people show in such conversations, not one's."},
     )
-    balance: int = field(
-        default=1,
-        metadata={
-            "help": "Label so many times the exchanges that the steps use, and draw from them with "
-            "rarer levels more often; 1: as they come."
-        },
+    balance: int = setting(
+        1,
+        "Label so many times the exchanges that the steps use, and draw from them with "
+        "rarer levels more often; 1: as they come.",
+        least=1,
     )
     rewards: str = field(
         default="{level_alignment: 1.0}",
         metadata={"help": "Name → weight, as YAML. Weight 0: logged only. path.py:function too."},
     )
-    reward_batch_size: int = field(
-        default=0,
-        metadata={"help": "Texts that a reward model reads at once; 0: 8 on a CPU, 64 on a GPU."},
-    )
+    reward_batch_size: int = borrowed(Shared, "reward_batch_size")
     adapter: str = field(default="prefix", metadata={"help": "What is trained: prefix or lora."})
     num_virtual_tokens: int = field(default=20, metadata={"help": "Length of the prefix."})
     rank: int = field(default=16, metadata={"help": "Of LoRA."})
@@ -115,76 +101,63 @@ class Config:
         default=128, metadata={"help": "A longer conversation loses its oldest turns."}
     )
     max_new_tokens: int = field(default=40, metadata={"help": "Of a response at the most."})
-    temperature: float = field(
-        default=0.7, metadata={"help": "Of the saved policy in use, whatever training samples at."}
-    )
-    top_p: float = field(default=0.9, metadata={"help": "In use too: what is unlikely is cut off."})
+    temperature: float = borrowed(Shared, "temperature")
+    top_p: float = borrowed(Shared, "top_p")
 
-    sft_steps: int = field(default=60, metadata={"help": "Steps of the first stage."})
-    sft_batch_size: int = field(default=16, metadata={"help": "Its exchanges of a step."})
-    sft_micro_batch_size: int = field(default=16, metadata={"help": "Of them in memory at once."})
-    sft_learning_rate: float = field(
-        default=5e-2, metadata={"help": "At its peak. A prefix wants a hundred times LoRA's."}
+    sft_steps: int = setting(60, "Steps of the first stage.", least=1)
+    sft_batch_size: int = setting(
+        16, "Exchanges per step of the first stage, over all processes.", least=1
     )
-    sft_average: float = field(
-        default=0.0, metadata={"help": "Decay of the average of the weights to keep; 0: none."}
+    sft_micro_batch_size: int = setting(16, "Of them in memory at once.", least=1, may_change=True)
+    sft_learning_rate: float = setting(
+        5e-2, "Peak learning rate there. A prefix wants a hundred times that of LoRA.", least=0
     )
-    sft_dev_rows: int = field(default=256, metadata={"help": "Exchanges of its dev loss; 0: all."})
+    sft_average: float = setting(
+        0.0,
+        "Decay of the average of the weights to keep; 0: none.",
+        least=0,
+        greatest=1,
+    )
+    sft_dev_rows: int = setting(256, "Exchanges of its dev loss; 0: all.", least=0)
 
-    steps: int = field(default=16, metadata={"help": "Steps of PPO."})
+    steps: int = borrowed(Settings, "steps", 16, "Steps of PPO.")
     ppo_temperature: float = field(
         default=1.0,
         metadata={"help": "Of the policy that is trained: lower ones learn from fewer responses."},
     )
-    batch_size: int = field(default=32, metadata={"help": "Responses of a step, all processes."})
-    minibatch_size: int = field(default=16, metadata={"help": "Responses of an update."})
-    micro_batch_size: int = field(default=16, metadata={"help": "Responses in memory at once."})
-    inner_epochs: int = field(default=4, metadata={"help": "Uses of each response."})
-    learning_rate: float = field(default=2e-2, metadata={"help": "At its peak."})
-    value_rate_factor: float = field(
-        default=0.1, metadata={"help": "The value head's rate, as a part of the policy's."}
+    batch_size: int = borrowed(
+        Settings, "batch_size", 32, "Responses per step, over all processes."
     )
-    max_grad_norm: float = field(default=1.0, metadata={"help": "Gradients are clipped to it."})
-    clip: float = field(default=0.2, metadata={"help": "How far the ratio may go."})
-    value_clip: float = field(default=0.2, metadata={"help": "How far a value may go; 0: free."})
-    value_weight: float = field(default=0.1, metadata={"help": "Of the value loss."})
-    gamma: float = field(default=1.0, metadata={"help": "Discount of later tokens."})
-    lam: float = field(default=0.95, metadata={"help": "GAE's λ."})
-    whiten_advantages: bool = field(default=True, metadata={"help": "Mean 0, deviation 1."})
-    kl_weight: float = field(
-        default=0.05, metadata={"help": "Price of the KL to the first stage, per nat; 0: none."}
+    minibatch_size: int = borrowed(Settings, "minibatch_size", 16)
+    micro_batch_size: int = borrowed(
+        Settings, "micro_batch_size", 16, "Responses in memory at once; it changes no result."
     )
-    kl_target: float = field(
-        default=0.0,
-        metadata={"help": "KL of a response to steer to, adapting the price; 0: fixed."},
+    inner_epochs: int = borrowed(Settings, "inner_epochs")
+    learning_rate: float = borrowed(Settings, "learning_rate", 2e-2)
+    value_rate_factor: float = setting(
+        0.1, "The value head's learning rate, as a part of the policy's.", least=0
     )
-    kl_horizon: float = field(
-        default=0.0,
-        metadata={
-            "help": "With kl_target: how many responses a full change of the price takes. A KL "
-            "that stays a fifth off its target doubles or halves the price in 3.5 horizons. 0: in "
-            "proportion to the run, so that this takes a tenth of it."
-        },
-    )
-    target_kl: float = field(
-        default=0.0,
-        metadata={"help": "End a step's updates at 1.5 times this KL per token; 0: never."},
-    )
-    end_penalty: float = field(
-        default=0.0, metadata={"help": "Subtracted from the reward where a response was cut off."}
-    )
-    dev_rows: int = field(default=64, metadata={"help": "Exchanges of a dev measurement; 0: none."})
-    eval_every: int = field(default=8, metadata={"help": "Steps between two of them."})
-    keep_best: bool = field(
-        default=False, metadata={"help": "Keep the weights with the best dev reward, not the last."}
-    )
-    save_every: int = field(default=10, metadata={"help": "Steps between two checkpoints."})
-    show_every: int = field(default=8, metadata={"help": "Steps between two looks at samples."})
-    report_to: str = field(
-        default="", metadata={"help": "Trackers, by commas: tensorboard, wandb, trackio; '': none."}
-    )
-    half: bool = field(default=True, metadata={"help": "Store the policy in float16."})
-    seed: int = field(default=0, metadata={"help": "Same seed, same policy."})
+    max_grad_norm: float = borrowed(Settings, "max_grad_norm")
+    clip: float = borrowed(Settings, "clip")
+    value_clip: float = borrowed(Settings, "value_clip")
+    value_weight: float = borrowed(Settings, "value_weight")
+    gamma: float = borrowed(Settings, "gamma")
+    lam: float = borrowed(Settings, "lam")
+    whiten_advantages: bool = borrowed(Settings, "whiten_advantages")
+    kl_weight: float = borrowed(Shared, "kl_weight")
+    kl_target: float = borrowed(Shared, "kl_target")
+    kl_horizon: float = borrowed(Shared, "kl_horizon")
+    target_kl: float = borrowed(Settings, "target_kl")
+    end_penalty: float = borrowed(Settings, "end_penalty")
+    dev_rows: int = borrowed(Shared, "dev_rows")
+    eval_every: int = borrowed(Settings, "eval_every", 8)
+    keep_best: bool = borrowed(Settings, "keep_best")
+    save_every: int = borrowed(Settings, "save_every", 10)
+    show_every: int = borrowed(Settings, "show_every", 8)
+    report_to: str = borrowed(Shared, "report_to")
+    timeout_minutes: float = borrowed(Shared, "timeout_minutes")
+    half: bool = borrowed(Shared, "half")
+    seed: int = borrowed(Settings, "seed")
 
 
 def run(config: Config) -> dict[str, Any]:
@@ -223,15 +196,9 @@ def check(config: Config) -> None:
 
     if config.stage not in STAGES:
         raise UserError(f"stage is {', '.join(STAGES)}, not {config.stage!r}.")
-    check_least(config, 1, COUNTS)
-    check_least(config, 0, AMOUNTS)
-    for name in ("gamma", "lam", "sft_average"):
-        if getattr(config, name) > 1:
-            raise UserError(f"{name} must be from 0 to 1, not {getattr(config, name)}.")
+    check_bounds(config)
     check_kl(config)
     model_options(config)
-    if config.max_grad_norm <= 0:
-        raise UserError(f"max_grad_norm must be above 0, not {config.max_grad_norm}.")
     # What the policy will be used with; it would fail when it is saved, after training.
     GeneratorSettings(config.adapter, temperature=config.temperature, top_p=config.top_p)
     if config.adapter == "none":
@@ -260,7 +227,7 @@ def shares(config: Config, num_processes: int) -> str:
 
 def plain(config: Config) -> dict[str, Any]:
     """The settings that a run must share with the run it goes on from."""
-    return settings_of(config, NO_DIFFERENCE)
+    return lasting(config)
 
 
 def start_generator(config: Config) -> Generator:

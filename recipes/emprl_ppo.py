@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from policies.training.ppo.settings import Settings
 from recipes.cards import command, write_card
 from recipes.shared import kl_penalty
 from rewriting.exchange import Exchange
+from rewriting.runtime.training.settings import given
 
 if TYPE_CHECKING:
     from policies.generating.generator import Generator
@@ -18,20 +20,9 @@ if TYPE_CHECKING:
 
 def check_sizes(config: Config, accelerator: Any) -> None:
     """What `policies.training.ppo.loop.train` would refuse, said at once."""
-    from policies.training.ppo.loop import check
+    from policies.training.ppo.loop import check_settings
 
-    check(
-        accelerator,
-        config.batch_size,
-        config.minibatch_size,
-        num_dev=config.dev_rows if config.keep_best else None,
-        steps=config.steps,
-        micro_batch_size=config.micro_batch_size,
-        inner_epochs=config.inner_epochs,
-        eval_every=config.eval_every,
-        save_every=config.save_every,
-        show_every=config.show_every,
-    )
+    check_settings(given(Settings, config), accelerator, ["unknown"], range(config.dev_rows))
 
 
 def check_rows(config: Config, splits: dict[Split, list[Exchange]]) -> None:
@@ -88,32 +79,13 @@ def reinforce(
         generator,
         reward,
         chosen,
+        given(Settings, config),
         output=output,
         accelerator=accelerator,
-        steps=config.steps,
-        batch_size=config.batch_size,
-        minibatch_size=config.minibatch_size,
-        micro_batch_size=config.micro_batch_size,
-        inner_epochs=config.inner_epochs,
-        clip=config.clip,
-        value_clip=config.value_clip or None,
-        value_weight=config.value_weight,
-        gamma=config.gamma,
-        lam=config.lam,
         kl=kl_penalty(config),
-        target_kl=config.target_kl or None,
-        end_penalty=config.end_penalty,
-        whiten_advantages=config.whiten_advantages,
-        learning_rate=config.learning_rate,
         rate_factors={"value_head": config.value_rate_factor},
-        max_grad_norm=config.max_grad_norm,
         dev_exchanges=labelled[len(rows) :],
-        eval_every=config.eval_every,
-        keep_best=config.keep_best,
-        save_every=config.save_every,
-        show_every=config.show_every,
-        seed=config.seed,
-        settings=plain(config),
+        same=plain(config),
         title="emprl",
     )
     kept = [row for row in result.rows if row["step"] == result.step][-1]

@@ -80,7 +80,7 @@ def supervise(
 ) -> dict[str, Any]:
     """Learn to respond as people do, and keep what this gives in OUTPUT/sft/policy."""
     from recipes.sources import drawn
-    from rewriting.runtime.supervised import train
+    from rewriting.runtime.training.supervised import train
 
     folder = Path(config.output) / "sft"
     every = max(1, config.sft_steps // 10)
@@ -101,6 +101,7 @@ def supervise(
         seed=config.seed,
         settings=sft_settings(config),
         size=length,
+        layers=generator.layers,
         title="supervised",
     )
     figures = {"step": best.step, "dev_loss": best.dev_loss, "train_rows": len(splits["train"])}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import logging
 import re
 import sys
@@ -91,7 +92,15 @@ def parse(module: Any, program: str, arguments: list[str]) -> Any:
     from trl import TrlParser
     from yaml import YAMLError
 
-    parser = TrlParser(
+    class Parser(TrlParser):
+        @staticmethod
+        def _parse_dataclass_field(parser: Any, field: Any) -> None:
+            """Bounds and the like stand beside the help of a field; argparse wants the help."""
+            shown = copy.copy(field)
+            shown.metadata = {k: v for k, v in field.metadata.items() if k in ("help", "aliases")}
+            TrlParser._parse_dataclass_field(parser, shown)
+
+    parser = Parser(
         (module.Config,),
         prog=program,
         description=module.__doc__,

@@ -161,7 +161,7 @@ def check(config: Config) -> None:
 
 def same_run(output: Path, settings: dict[str, Any]) -> None:
     """TRL goes on from any checkpoint that it finds, whatever it was trained for: ask first."""
-    from rewriting.runtime.checkpoints import check_settings
+    from rewriting.runtime.training.checkpoints import check_settings
 
     results = earlier_results(output / "policy")
     before = read_object(output / SETTINGS)

@@ -152,7 +152,7 @@ def fit(
 ) -> int:
     """Train the networks, and leave them as they were at the best step; its number."""
     from rewards.identifiers.epitome_training import IdentifierLoss, gate_weights, make_examples
-    from rewriting.runtime.supervised import train
+    from rewriting.runtime.training.supervised import train
 
     lengths = (config.train_seeker_tokens, config.train_response_tokens)
     examples = make_examples(splits["train"], identifier.tokenizer, *lengths)
@@ -208,7 +208,7 @@ def adapt(config: Config, networks: Any, tokenizer: Any, accelerator: Any) -> No
     """Pre-train one encoder on unlabelled posts, and give all others what it has learnt."""
     from recipes.sources import load_splits
     from rewards.identifiers.adaptation import MaskedLanguageModel, copy_adapted, texts_to_adapt_on
-    from rewriting.runtime.supervised import train
+    from rewriting.runtime.training.supervised import train
 
     splits = load_splits(config.adapt_data)
     model = MaskedLanguageModel(networks[0].encoder, tokenizer).to(accelerator.device)

@@ -101,7 +101,7 @@ def run(config: Config) -> dict[str, Any]:
     from accelerate.utils import set_seed
 
     from rewards.kindness import KindnessModel
-    from rewriting.runtime.supervised import train
+    from rewriting.runtime.training.supervised import train
 
     accelerator = Accelerator()
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)

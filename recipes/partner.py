@@ -20,50 +20,37 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from policies.training.reinforce.settings import Settings
 from recipes.cards import command, write_card
 from recipes.shared import (
     PARTNER_REWARDS,
+    Shared,
     check_kl,
-    check_least,
     kl_penalty,
     model_field,
     model_options,
-    settings_of,
     share_of,
     start_accelerator,
 )
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
+from rewriting.runtime.training.settings import borrowed, check_bounds, given, lasting, setting
 
 if TYPE_CHECKING:
     from policies.editing.agent import EditAgent
     from rewriting.data import Split
 
 logger = logging.getLogger(__name__)
-COUNTS = (
-    "warm_batch_size micro_batch_size span_length max_edits max_prompt_tokens max_new_tokens "
-    "eval_every save_every show_every"
-)
-"""Fields that are 1 or more."""
-AMOUNTS = (
-    "rank warm_steps warm_learning_rate head_factor steps max_empathy clip learning_rate "
-    "weight_decay kl_weight kl_target kl_horizon entropy_weight dev_rows reward_batch_size"
-)
-"""Fields that are 0 or more."""
-NO_DIFFERENCE = (
-    "output report_to temperature top_p half micro_batch_size reward_batch_size save_every "
-    "show_every"
-)
-"""Fields that change weights and log by rounding at the most: a run may go on with others."""
 
 
 @dataclass
 class Config:
     """Settings of `train.py partner`. The defaults are the quick run on the bundled sample."""
 
-    output: str = field(
-        default="runs/partner",
-        metadata={"help": "Folder for policy, checkpoints, log, curves. Same folder: go on."},
+    output: str = setting(
+        "runs/partner",
+        "Folder for policy, checkpoints, log, curves. Same folder: go on.",
+        may_change=True,
     )
     data: str = field(
         default="sample",
@@ -96,82 +83,69 @@ class Config:
         default=PARTNER_REWARDS,
         metadata={"help": "Name → weight, as YAML. Weight 0: logged only. path.py:function too."},
     )
-    reward_batch_size: int = field(
-        default=0,
-        metadata={"help": "Texts that a reward model reads at once; 0: 8 on a CPU, 64 on a GPU."},
-    )
-    rank: int = field(default=16, metadata={"help": "Of LoRA in a new policy; 0: the whole model."})
+    reward_batch_size: int = borrowed(Shared, "reward_batch_size")
+    rank: int = setting(16, "LoRA rank of a new policy; 0: the whole model is trained.", least=0)
     alpha: int = field(default=32, metadata={"help": "LoRA's scale is alpha / rank."})
     targets: str = field(
         default="", metadata={"help": "Layers with LoRA, by commas; '': those of the attention."}
     )
-    span_length: int = field(default=4, metadata={"help": "Sentences that are seen at once."})
-    max_edits: int = field(default=1, metadata={"help": "Edits of a span at the most."})
-    max_prompt_tokens: int = field(default=256, metadata={"help": "Longer posts are cut."})
-    max_new_tokens: int = field(default=32, metadata={"help": "Of a new sentence at the most."})
+    span_length: int = borrowed(Settings, "span_length")
+    max_edits: int = borrowed(Settings, "max_edits")
+    max_prompt_tokens: int = setting(256, "Longer posts are cut.", least=1)
+    max_new_tokens: int = setting(32, "Of a new sentence at the most.", least=1)
 
-    temperature: float = field(
-        default=0.7, metadata={"help": "Of the saved policy in use; training samples at 1."}
-    )
-    top_p: float = field(default=0.9, metadata={"help": "In use too: what is unlikely is cut off."})
+    temperature: float = borrowed(Shared, "temperature")
+    top_p: float = borrowed(Shared, "top_p")
 
-    warm_steps: int = field(default=0, metadata={"help": "Steps of the warm start; 0: none."})
-    warm_batch_size: int = field(default=16, metadata={"help": "Its rows of a step."})
-    warm_learning_rate: float = field(default=5e-4, metadata={"help": "Its rate at the peak."})
-    head_factor: float = field(
-        default=4.0, metadata={"help": "The position head learns so many times faster there."}
+    warm_steps: int = setting(0, "Steps of the warm start; 0: none.", least=0)
+    warm_batch_size: int = setting(
+        16, "Rows per step of the warm start, over all processes.", least=1
+    )
+    warm_learning_rate: float = setting(5e-4, "Peak learning rate of the warm start.", least=0)
+    head_factor: float = setting(
+        4.0, "The position head learns so many times faster in the warm start.", least=0
     )
 
-    steps: int = field(default=16, metadata={"help": "Steps of reinforcement learning; 0: none."})
-    batch_size: int = field(default=4, metadata={"help": "Exchanges of a step, all processes."})
-    num_samples: int = field(default=4, metadata={"help": "Rewrites of each exchange."})
-    max_empathy: int = field(
-        default=6, metadata={"help": "Train on responses with at most so much; unlabelled: 0."}
+    steps: int = borrowed(Settings, "steps", 16, "Steps of reinforcement learning; 0: none.")
+    batch_size: int = borrowed(Settings, "batch_size", 4, "Exchanges per step, over all processes.")
+    num_samples: int = borrowed(Settings, "num_samples")
+    max_empathy: int = setting(
+        6, "Train on responses with at most so much; unlabelled: 0.", least=0
     )
-    estimator: str = field(
-        default="leave_one_out",
-        metadata={"help": "Advantages: leave_one_out, moving_average (the paper's) or ppo."},
+    estimator: str = borrowed(Settings, "estimator")
+    inner_epochs: int = borrowed(Settings, "inner_epochs")
+    clip: float = borrowed(Settings, "clip")
+    normalise: bool = borrowed(Settings, "normalise")
+    learning_rate: float = borrowed(Settings, "learning_rate", 3e-4)
+    weight_decay: float = borrowed(Settings, "weight_decay")
+    max_grad_norm: float = borrowed(Settings, "max_grad_norm")
+    kl_weight: float = borrowed(Shared, "kl_weight")
+    kl_target: float = borrowed(Shared, "kl_target")
+    kl_horizon: float = borrowed(Shared, "kl_horizon")
+    entropy_weight: float = borrowed(Settings, "entropy_weight", 0.05)
+    micro_batch_size: int = borrowed(
+        Settings, "micro_batch_size", 8, "Actions in memory at once; it changes no result."
     )
-    inner_epochs: int = field(default=1, metadata={"help": "Of ppo: uses of each sample."})
-    clip: float = field(default=0.2, metadata={"help": "Of ppo: how far the ratio may go."})
-    normalise: bool = field(default=False, metadata={"help": "Divide advantages by their size."})
-    learning_rate: float = field(default=3e-4, metadata={"help": "At its peak."})
-    weight_decay: float = field(default=0.0, metadata={"help": "AdamW's decay of the weights."})
-    max_grad_norm: float = field(default=1.0, metadata={"help": "Gradients are clipped to it."})
-    kl_weight: float = field(
-        default=0.05, metadata={"help": "Price of the KL to the start, per nat; 0: none."}
+    gradient_checkpointing: bool = setting(
+        False,
+        "Compute activations again in the backward pass instead of keeping them: less memory, more "
+        "time, the same result.",
+        may_change=True,
     )
-    kl_target: float = field(
-        default=0.0, metadata={"help": "KL of a rewrite to steer to, adapting the price; 0: fixed."}
-    )
-    kl_horizon: float = field(
-        default=0.0,
-        metadata={
-            "help": "With kl_target: how many rewrites a full change of the price takes. A KL that "
-            "stays a fifth off its target doubles or halves the price in 3.5 horizons. 0: in "
-            "proportion to the run, so that this takes a tenth of it."
-        },
-    )
-    entropy_weight: float = field(
-        default=0.05, metadata={"help": "Bonus for undecided positions, per nat."}
-    )
-    micro_batch_size: int = field(default=8, metadata={"help": "Rows in memory at once."})
-    dev_rows: int = field(default=16, metadata={"help": "Exchanges of a dev measurement; 0: none."})
-    eval_every: int = field(default=8, metadata={"help": "Steps between two of them."})
-    keep_best: bool = field(
-        default=False, metadata={"help": "Keep the weights with the best dev reward, not the last."}
-    )
-    save_every: int = field(default=10, metadata={"help": "Steps between two checkpoints."})
-    show_every: int = field(default=8, metadata={"help": "Steps between two looks at samples."})
-    report_to: str = field(
-        default="", metadata={"help": "Trackers, by commas: tensorboard, wandb, trackio; '': none."}
-    )
-    half: bool = field(default=True, metadata={"help": "Store the policy in float16."})
-    seed: int = field(default=0, metadata={"help": "Same seed, same policy."})
+    dev_rows: int = borrowed(Shared, "dev_rows", 16)
+    eval_every: int = borrowed(Settings, "eval_every", 8)
+    keep_best: bool = borrowed(Settings, "keep_best")
+    save_every: int = borrowed(Settings, "save_every", 10)
+    show_every: int = borrowed(Settings, "show_every", 8)
+    report_to: str = borrowed(Shared, "report_to")
+    timeout_minutes: float = borrowed(Shared, "timeout_minutes")
+    half: bool = borrowed(Shared, "half")
+    seed: int = borrowed(Settings, "seed")
 
 
 def run(config: Config) -> dict[str, Any]:
     """Build or load the policy, warm it up, reinforce it, save it; the figures."""
+    from policies.editing.recomputing import layers_of
     from policies.training.reinforce.loop import train
     from recipes.partner_start import save, warm_up
     from rewards.named import Models, build_rewards
@@ -182,6 +156,9 @@ def run(config: Config) -> dict[str, Any]:
     logger.info("%d process(es) on %s: %s", count, accelerator.device, shares(config, count))
     splits = exchanges_of(config)
     agent = start_agent(config)
+    agent.gradient_checkpointing = config.gradient_checkpointing
+    if config.gradient_checkpointing:
+        layers_of(agent.backbone.model)  # a model that has none is refused here
     # A policy that is the whole model cannot also be the frozen judge of fluency.
     judge = agent.backbone if agent.settings.rank else config.model
     models = Models(
@@ -201,30 +178,12 @@ def run(config: Config) -> dict[str, Any]:
             agent,
             reward,
             [e for e in splits["train"] if (e.empathy or 0) <= config.max_empathy],
+            given(Settings, config),
             output=output,
             accelerator=accelerator,
-            steps=config.steps,
-            batch_size=config.batch_size,
-            num_samples=config.num_samples,
-            estimator=config.estimator,
-            inner_epochs=config.inner_epochs,
-            clip=config.clip,
-            normalise=config.normalise,
             kl=kl_penalty(config),
-            entropy_weight=config.entropy_weight,
-            span_length=config.span_length,
-            max_edits=config.max_edits,
-            learning_rate=config.learning_rate,
-            weight_decay=config.weight_decay,
-            max_grad_norm=config.max_grad_norm,
-            micro_batch_size=config.micro_batch_size,
             dev_exchanges=dev_exchanges(config, splits),
-            eval_every=config.eval_every,
-            keep_best=config.keep_best,
-            save_every=config.save_every,
-            show_every=config.show_every,
-            seed=config.seed,
-            settings=settings,
+            same=settings,
             title="partner",
         )
         kept = [row for row in result.rows if row["step"] == result.step][-1]
@@ -239,15 +198,9 @@ def run(config: Config) -> dict[str, Any]:
 
 def check(config: Config) -> None:
     """Say what cannot work before anything is loaded; the loop checks its own sizes."""
-    check_least(config, 1, COUNTS)
-    check_least(config, 0, AMOUNTS)
+    check_bounds(config)
     check_kl(config)
     model_options(config, whole_model=not config.from_policy and not config.rank)
-    if config.max_grad_norm <= 0:
-        raise UserError(f"max_grad_norm must be above 0, not {config.max_grad_norm}.")
-    # What the policy will be used with: it would fail when it is saved, after training.
-    if config.temperature <= 0 or not 0 < config.top_p <= 1:
-        raise UserError("temperature must be above 0, top_p above 0 and at most 1.")
 
 
 def shares(config: Config, num_processes: int) -> str:
@@ -267,7 +220,7 @@ def shares(config: Config, num_processes: int) -> str:
 
 def plain(config: Config) -> dict[str, Any]:
     """The settings that a run must share with the run it goes on from."""
-    return settings_of(config, NO_DIFFERENCE)
+    return lasting(config)
 
 
 def exchanges_of(config: Config) -> dict[Split, list[Exchange]]:

@@ -21,7 +21,7 @@ def warm_up(
 ) -> None:
     """Train both heads by supervision, and keep the policy that this gives beside the run's."""
     from policies.editing.warm_start import build, supervised_loss
-    from rewriting.runtime.supervised import train
+    from rewriting.runtime.training.supervised import train
 
     rows = {
         name: build(splits[name], span_length=config.span_length, seed=config.seed)
@@ -47,6 +47,7 @@ def warm_up(
         seed=config.seed,
         settings=warm_settings(config),
         size=lambda row: row.size,
+        layers=agent.layers,
         title="warm start",
     )
     if accelerator.is_main_process:

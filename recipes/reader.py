@@ -95,7 +95,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.reading.blocks import make_blocks
     from rewards.reading.reader import SentenceReader
     from rewards.reading.training import BlockLoss
-    from rewriting.runtime.supervised import train
+    from rewriting.runtime.training.supervised import train
 
     accelerator = Accelerator()
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)

@@ -89,7 +89,7 @@ def run(config: Config) -> dict[str, Any]:
     from recipes.sources import drawn, load_splits
     from rewards.mutual_information import REVERSE_ROLE
     from rewriting.runtime.backbone import Backbone
-    from rewriting.runtime.supervised import train
+    from rewriting.runtime.training.supervised import train
 
     options = model_options(config)
     accelerator = Accelerator()

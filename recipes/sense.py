@@ -104,7 +104,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.identifiers.evaluation import evaluate
     from rewards.identifiers.joint import JointIdentifier
     from rewards.sense import BARS, SenseModel
-    from rewriting.runtime.supervised import train
+    from rewriting.runtime.training.supervised import train
 
     accelerator = Accelerator()
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)

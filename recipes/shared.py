@@ -1,14 +1,15 @@
-"""What the recipes of reinforcement learning share: checks, the accelerator, the price of KL."""
+"""What the recipes of reinforcement learning share: settings, the accelerator, the KL penalty."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from datetime import timedelta
 from typing import Any
 
 from rewriting.errors import UserError
 from rewriting.runtime.model_options import ModelOptions
+from rewriting.runtime.training.settings import setting
 
 # Weights by the audit of EPITOME's dev part (docs/results/reward.md): contrast does the work, and
 # the other terms keep what it does not see: levels of empathy, coherence, repetition, hurt. Fluency
@@ -22,14 +23,47 @@ PARTNER_REWARDS = (
 """What `train.py partner` rewards, `rewriting rewrite` ranks candidates by and `evaluate.py audit`
 audits, unless told otherwise."""
 
-PATIENCE = timedelta(hours=3)  # the others wait while the first process labels or saves
 
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    """Settings that both recipes of reinforcement learning have."""
 
-def check_least(config: Any, least: float, names: str) -> None:
-    """Refuse numbers below `least` in the fields of these names: before anything is loaded."""
-    for name in names.split():
-        if not getattr(config, name) >= least:  # not <: nan is refused as well
-            raise UserError(f"{name} must be {least} or more, not {getattr(config, name)}.")
+    kl_weight: float = setting(
+        0.05, "Weight of the KL penalty against the start, per nat; 0: none.", least=0
+    )
+    kl_target: float = setting(
+        0.0, "KL of a sample that the weight is steered towards; 0: the weight is fixed.", least=0
+    )
+    kl_horizon: float = setting(
+        0.0,
+        "With kl_target: how many samples a full change of the weight takes. A KL that stays a "
+        "fifth off its target doubles or halves the weight in 3.5 horizons. 0: in proportion to "
+        "the run, so that this takes a tenth of it.",
+        least=0,
+    )
+    dev_rows: int = setting(64, "Exchanges of a measurement on dev; 0: none.", least=0)
+    temperature: float = setting(
+        0.7, "Temperature of the saved policy in use.", above=0, may_change=True
+    )
+    top_p: float = setting(
+        0.9, "Top-p of the saved policy in use.", above=0, greatest=1, may_change=True
+    )
+    reward_batch_size: int = setting(
+        0,
+        "Texts that a reward model reads at once; 0: 8 on a CPU, 64 on a GPU.",
+        least=0,
+        may_change=True,
+    )
+    half: bool = setting(True, "Store the policy in float16.", may_change=True)
+    report_to: str = setting(
+        "", "Trackers, by commas: tensorboard, wandb, trackio; '': none.", may_change=True
+    )
+    timeout_minutes: float = setting(
+        30.0,
+        "How long a process waits for the others before the run ends with an error.",
+        above=0,
+        may_change=True,
+    )
 
 
 def model_field(name: str) -> Any:
@@ -66,11 +100,12 @@ def start_accelerator(title: str, config: Any, settings: Mapping[str, Any]) -> A
     from accelerate.utils import InitProcessGroupKwargs
 
     trackers = [name.strip() for name in config.report_to.split(",") if name.strip()]
+    patience = timedelta(minutes=config.timeout_minutes)
     try:
         accelerator = Accelerator(
             log_with=trackers or None,
             project_dir=config.output,
-            kwargs_handlers=[InitProcessGroupKwargs(timeout=PATIENCE)],
+            kwargs_handlers=[InitProcessGroupKwargs(timeout=patience)],
         )
         if trackers:
             told = dict(settings) | {"rewards": str(config.rewards)}
@@ -81,7 +116,7 @@ def start_accelerator(title: str, config: Any, settings: Mapping[str, Any]) -> A
 
 
 def kl_penalty(config: Any) -> Any:
-    """The price of leaving the start, fixed or steered to `kl_target`; None where there is none."""
+    """The KL penalty, its weight fixed or steered to `kl_target`; None where there is none."""
     from rewards import kl
 
     return kl.kl_penalty(
@@ -93,6 +128,6 @@ def kl_penalty(config: Any) -> Any:
 
 
 def check_kl(config: Any) -> None:
-    """Refuse a target where there is no price to steer."""
+    """Refuse a target where there is no weight to steer."""
     if config.kl_target and not config.kl_weight:
-        raise UserError("kl_target steers the price of the KL: give kl_weight, its start, too.")
+        raise UserError("kl_target steers the weight of the KL: give kl_weight, its start, too.")

@@ -31,6 +31,7 @@ from policies.editing import roles
 from policies.editing.actions import Action, LogProbs
 from policies.editing.position_head import PositionHead, entropy, sample_positions
 from policies.editing.prompt import Prompt, ending_tokens, instruction, state_prompt
+from policies.editing.recomputing import Rest, read_at_once, recomputing
 from policies.editing.sentence_writer import SentenceWriter
 from policies.editing.settings import FILE, EditSettings, read_settings, write_settings
 from policies.reading.cached_reading import Reading
@@ -51,6 +52,7 @@ class EditAgent:
     """An `Agent` to be trained, an `EditPolicy` for rewriting/loop.py, and a `Policy` by name.
 
     seed: of the weights that are not the model's. batch_size: rows that are sampled together.
+    gradient_checkpointing: an attribute; activations are computed again instead of kept.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class EditAgent:
         self.settings = settings = settings or EditSettings()
         self.name = name
         self.batch_size = batch_size
+        self.gradient_checkpointing = False
         model = backbone.model
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive_seed(seed, "edit policy"))
@@ -75,6 +78,7 @@ class EditAgent:
             "policy": (model, role, head.to(model.device))
         }
         self.module: nn.Module = nn.ModuleDict({"model": model, "position_head": head}).eval()
+        self.layers: Sequence[str] = getattr(model, "_no_split_modules", None) or ()
         endings_V = ending_tokens(backbone.tokenizer, model.get_output_embeddings().weight.shape[0])
         self.writer = SentenceWriter(
             endings_V.to(model.device),
@@ -102,6 +106,7 @@ class EditAgent:
         if role is None:
             reference = copy.deepcopy(model).requires_grad_(False).eval()
             self._roles["reference"] = (reference, None, head)
+            self.module.add_module("reference", reference)  # so that it is sharded with the rest
             return
         name = self._roles["reference"][1] if "reference" in self._roles else None
         name = name or roles.add_role(self.backbone, "reference", self.settings)
@@ -182,17 +187,52 @@ class EditAgent:
         """
         prompts = [self.prompt(state) for state in states]
         writing = [row for row, action in enumerate(actions) if action.tokens]
+        if self.gradient_checkpointing and role == "policy" and torch.is_grad_enabled():
+            return self._recomputed(prompts, actions, writing, dropout)
         with self._acting(role, dropout) as (reading, head):
             logits_BP = self._read(reading, head, prompts)
-            chosen_B1 = torch.tensor([[action.position] for action in actions])
-            log_probs_BP = logits_BP.log_softmax(dim=-1)
-            position_B = log_probs_BP.gather(1, chosen_B1.to(log_probs_BP.device))[:, 0]
+            position_B = _chosen(logits_BP, actions)
             tokens = [position_B.new_zeros(0) for _ in actions]
             if writing:
                 reading.select(writing)
                 leads = [self._lead(prompts[row], actions[row].position) for row in writing]
                 sentences = [actions[row].tokens for row in writing]
                 found = self.writer.log_probs(reading, leads, sentences)
+                for row, log_probs in zip(writing, found, strict=True):
+                    tokens[row] = log_probs
+            elif torch.is_grad_enabled():
+                # Processes that share a model must call it equally often, whatever they write.
+                reading.select([0])
+                piece = reading.read([self._lead(prompts[0], 0)])
+                position_B = position_B + 0.0 * piece.logits([0], [0]).sum()
+        return LogProbs(position_B, tokens, entropy(logits_BP))
+
+    def _recomputed(
+        self,
+        prompts: Sequence[Prompt],
+        actions: Sequence[Action],
+        writing: Sequence[int],
+        dropout: bool,
+    ) -> LogProbs:
+        """The same, with activations that are computed again in the backward pass."""
+        leads = {row: self._lead(prompts[row], actions[row].position) for row in writing}
+        rows = [
+            [*prompt.tokens, *leads.get(row, ()), *actions[row].tokens[:-1]]
+            for row, prompt in enumerate(prompts)
+        ]
+        model, adapter, head = self._roles["policy"]
+        with (
+            self._acting("policy", dropout),
+            recomputing(model, lambda: self.backbone.role(adapter)),
+        ):
+            piece = read_at_once(model, rows, plain_head=self.backbone.plain_head)
+            logits_BP = self.writer.shaped(head(piece.hidden_BSD, prompts))
+            position_B = _chosen(logits_BP, actions)
+            tokens = [position_B.new_zeros(0) for _ in actions]
+            if writing:
+                rest: Any = Rest(piece, writing, [len(prompts[row].tokens) for row in writing])
+                sentences = [actions[row].tokens for row in writing]
+                found = self.writer.log_probs(rest, list(leads.values()), sentences)
                 for row, log_probs in zip(writing, found, strict=True):
                     tokens[row] = log_probs
         return LogProbs(position_B, tokens, entropy(logits_BP))
@@ -315,6 +355,12 @@ class EditAgent:
     def rewrite(self, exchanges: Sequence[Exchange], *, seed: int) -> list[Rewrite]:
         length, edits = self.settings.span_length, self.settings.max_edits
         return rewrite_by_edits(self, exchanges, seed=seed, span_length=length, max_edits=edits)
+
+
+def _chosen(logits_BP: Tensor, actions: Sequence[Action]) -> Tensor:
+    """[B]: log π of the position of each action."""
+    chosen_B1 = torch.tensor([[action.position] for action in actions], device=logits_BP.device)
+    return logits_BP.log_softmax(dim=-1).gather(1, chosen_B1)[:, 0]
 
 
 def state_seed(state: EditState, seed: int) -> int:

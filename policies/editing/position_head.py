@@ -21,7 +21,10 @@ from rewriting.edits import num_positions
 
 
 class PositionHead(nn.Module):
-    """Logits over the edit positions, from the hidden states of a prompt. Always in float32."""
+    """Logits over the edit positions, from the hidden states of a prompt.
+
+    In the precision of its weights: float32, unless a sharding launcher gathers them in another.
+    """
 
     def __init__(self, hidden_size: int, width: int = 128) -> None:
         super().__init__()
@@ -60,7 +63,7 @@ class PositionHead(nn.Module):
         filled = [[*row, *[0] * (width - len(row))] for row in places]
         index_BN = torch.tensor(filled, dtype=torch.long, device=hidden_BTD.device)
         rows_B1 = torch.arange(len(places), device=hidden_BTD.device)[:, None]
-        chosen: Tensor = self.norm(hidden_BTD[rows_B1, index_BN].float())
+        chosen: Tensor = self.norm(hidden_BTD[rows_B1, index_BN].to(self.norm.weight.dtype))
         return chosen
 
 

@@ -187,7 +187,7 @@ def supervised_loss(
 
     The position and the mean of the sentence's tokens weigh alike: as a plain sum, twenty tokens
     drown the one decision where to write. sum_tokens: the plain sum, the likelihood of the action.
-    Goes into rewriting/runtime/supervised.train, whose module is `agent.module`.
+    A loss for the supervised loop, whose module is `agent.module`.
     """
     actions = [agent.action(row.position, row.sentence) for row in rows]
     found = agent.log_probs([row.state for row in rows], actions, dropout=True)

@@ -6,13 +6,13 @@ is handed to whoever reads, a LoRA adapter is switched on inside the model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from policies.generating.models import AnyModel
 from policies.generating.prefix import Prefix, load_prefix, save_prefix
@@ -95,18 +95,3 @@ class PrefixAdapters:
 
     def load(self, role: str, folder: Path) -> None:
         load_prefix(self._prefix(role), folder, is_seq2seq=self.model.is_seq2seq)
-
-
-class RoleState:
-    """The parameters of a role that is not trained, as a part of a checkpoint."""
-
-    def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
-        self.parameters = list(parameters)
-
-    def state_dict(self) -> dict[str, Tensor]:
-        return {str(n): parameter.detach() for n, parameter in enumerate(self.parameters)}
-
-    @torch.no_grad()
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        for number, parameter in enumerate(self.parameters):
-            parameter.copy_(state[str(number)])

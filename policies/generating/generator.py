@@ -114,6 +114,14 @@ class Generator:
 
     # ---- what it has been and what it becomes
 
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The classes of layers that a sharding launcher gathers one by one.
+
+        With a prefix the language model is no part of what is trained, and stays whole.
+        """
+        return tuple(getattr(self.model.model, "_no_split_modules", None) or ())
+
     def freeze_reference(self) -> None:
         """From now on the role "reference" is what the policy is at this moment."""
         if "reference" not in self.roles:
@@ -259,12 +267,14 @@ class Generator:
     def supervised_loss(self, exchanges: Sequence[Exchange]) -> tuple[Tensor, float]:
         """Minus log π of the human responses, summed, and the number of their tokens.
 
-        At temperature 1, whatever is sampled with. Goes into rewriting/runtime/supervised.train,
-        whose module is `generator.module`.
+        At temperature 1, whatever is sampled with. A loss for the supervised loop, whose module
+        is `generator.module`.
         """
         self.module.eval()  # that loop turns dropout on, and with LoRA the module is the model
         targets = [self.target(exchange.response_post) for exchange in exchanges]
-        found = self.log_probs(self.encode(exchanges), targets, shape=Shape())
+        # The contexts in one batch: processes that share a model must call it equally often.
+        encoded = self.model.encode([self.context(row) for row in exchanges], at_once=True)
+        found = self.log_probs(encoded, targets, shape=Shape())
         return -found.log_prob_BT.sum(), float(found.mask_BT.sum())
 
     # ---- as a policy

@@ -76,7 +76,7 @@ class AnyModel(Protocol):
     max_length: int
     """Of a context and a response together; 0 where there is no limit."""
 
-    def encode(self, contexts: Sequence[Sequence[int]]) -> Encoded: ...
+    def encode(self, contexts: Sequence[Sequence[int]], *, at_once: bool = False) -> Encoded: ...
     def reading(self, encoded: Encoded, prefix: Prefix | None) -> AnyReading: ...
     def first_cache(self, tokens: Sequence[int]) -> list[tuple[Tensor, Tensor]]: ...
 
@@ -96,11 +96,13 @@ class Seq2SeqModel:
         self.scale = _output_scale(model)
 
     @torch.no_grad()
-    def encode(self, contexts: Sequence[Sequence[int]]) -> Encoded:
+    def encode(self, contexts: Sequence[Sequence[int]], *, at_once: bool = False) -> Encoded:
+        """at_once: all contexts in one batch, however long they are."""
         rows = [list(context) for context in contexts]
         width = max(map(len, rows))
         found: dict[int, Tensor] = {}
-        for batch in batches_by_length([len(row) for row in rows], ENCODER_TOKENS):
+        most = len(rows) * width if at_once else ENCODER_TOKENS
+        for batch in batches_by_length([len(row) for row in rows], most):
             cross = self._cross([rows[number] for number in batch])
             found |= dict(zip(batch, cross.unbind(2), strict=True))
         first = found[0]
@@ -201,7 +203,7 @@ class CausalModel:
         self.max_length = int(getattr(model.config, "max_position_embeddings", 2048))
         self.plain_head = has_plain_head(model)
 
-    def encode(self, contexts: Sequence[Sequence[int]]) -> Encoded:
+    def encode(self, contexts: Sequence[Sequence[int]], *, at_once: bool = False) -> Encoded:
         rows = [list(context) for context in contexts]
         return Encoded(rows, rows)
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class ValueHead(nn.Module):
-    """One number per hidden state. Always in float32; 0 everywhere before it is trained.
+    """One number per hidden state, in the precision of its weights; 0 before it is trained.
 
     A hidden layer of its own: the decoder's last state is made to tell the next token, and what a
     whole response will earn is not on its surface.
@@ -24,6 +24,6 @@ class ValueHead(nn.Module):
     def forward(self, hidden_ND: Tensor) -> Tensor:
         """[N]: the value at each of the states [N, D]."""
         with torch.autocast(hidden_ND.device.type, enabled=False):
-            inner_NK = torch.tanh(self.hidden(self.norm(hidden_ND.float())))
+            inner_NK = torch.tanh(self.hidden(self.norm(hidden_ND.to(self.norm.weight.dtype))))
             value: Tensor = self.value(inner_NK).squeeze(-1)
-            return value
+            return value.float()

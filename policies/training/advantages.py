@@ -7,7 +7,11 @@ expectation comes from: the other samples of the same exchange, or the steps bef
 A reward may be NaN where no term applies to a sample: it then teaches nothing, advantage 0, and
 counts in no mean.
 
-Legend: N exchanges, G samples of each.
+PPO goes further: every token is an action, what the response earned comes with its last token, what
+leaving the reference costs with every one, and a value head says what was to be expected there.
+
+Legend: N exchanges, G samples of each; B responses, T tokens of the longest. Rows are filled up on
+the right; masked places may hold anything and reach nothing.
 """
 
 from __future__ import annotations
@@ -72,3 +76,76 @@ def normalised(advantages_NG: Tensor) -> Tensor:
     """
     size = advantages_NG.square().mean().sqrt()
     return advantages_NG / torch.where(size > 0, size, torch.ones_like(size))
+
+
+# ---- per token, with a value head
+
+
+def with_end_penalty(score_B: Tensor, finished_B: Tensor, penalty: float) -> Tensor:
+    """[B]: the scores, less a penalty where a response was cut off before it ended."""
+    return score_B - penalty * (~finished_B).to(score_B.dtype)
+
+
+def token_rewards(score_B: Tensor, penalty_BT: Tensor, mask_BT: Tensor) -> Tensor:
+    """[B, T]: minus the penalty of every token, and the score at the last one of each row."""
+    _same_shape(penalty_BT, mask_BT)
+    reward_BT = -penalty_BT.masked_fill(~mask_BT, 0.0)
+    last_B = mask_BT.sum(dim=-1) - 1
+    rows_B = (last_B >= 0).nonzero()[:, 0]  # a row may have no token at all
+    reward_BT[rows_B, last_B[rows_B]] += score_B[rows_B]
+    return reward_BT
+
+
+def gae(
+    reward_BT: Tensor, value_BT: Tensor, mask_BT: Tensor, gamma: float = 1.0, lam: float = 0.95
+) -> tuple[Tensor, Tensor]:
+    """Advantages and returns, [B, T] each: generalised advantage estimation (arXiv 1506.02438).
+
+    δ_t = r_t + γ·V_{t+1} − V_t;  A_t = δ_t + γλ·A_{t+1};  return_t = A_t + V_t. After the last
+    token nothing is to be had: V and A are 0 there, also where a response was cut off.
+    """
+    _same_shape(reward_BT, mask_BT)
+    _same_shape(value_BT, mask_BT)
+    value_BT = value_BT.masked_fill(~mask_BT, 0.0)
+    reward_BT = reward_BT.masked_fill(~mask_BT, 0.0)
+    advantage_BT = torch.zeros_like(reward_BT)
+    later_B = reward_BT.new_zeros(len(reward_BT))
+    next_value_B = reward_BT.new_zeros(len(reward_BT))
+    for t in reversed(range(reward_BT.shape[1])):
+        delta_B = reward_BT[:, t] + gamma * next_value_B - value_BT[:, t]
+        later_B = (delta_B + gamma * lam * later_B).masked_fill(~mask_BT[:, t], 0.0)
+        next_value_B = value_BT[:, t]
+        advantage_BT[:, t] = later_B
+    return advantage_BT, advantage_BT + value_BT
+
+
+def whitened(x_BT: Tensor, mask_BT: Tensor) -> Tensor:
+    """[B, T]: mean 0 and variance 1 over the tokens that are no filling; those stay 0.
+
+    It makes the size of a step independent of the scale of the rewards. Where all are the same,
+    nothing is left: 0 everywhere.
+    """
+    _same_shape(x_BT, mask_BT)
+    chosen_N = x_BT[mask_BT]
+    if not len(chosen_N):
+        return torch.zeros_like(x_BT)
+    centred_BT = x_BT - chosen_N.mean()
+    deviation = chosen_N.std(unbiased=False)
+    return (centred_BT / (deviation + 1e-8)).masked_fill(~mask_BT, 0.0)
+
+
+def explained_variance(value_BT: Tensor, return_BT: Tensor, mask_BT: Tensor) -> float | None:
+    """1 − Var(return − value) / Var(return): 1 all foreseen, 0 no better than a constant.
+
+    None where the returns do not vary.
+    """
+    returns_N, values_N = return_BT[mask_BT], value_BT[mask_BT]
+    variance = returns_N.var(unbiased=False) if len(returns_N) else returns_N.sum()
+    if not variance > 0:
+        return None
+    return float(1 - (returns_N - values_N).var(unbiased=False) / variance)
+
+
+def _same_shape(tensor: Tensor, mask_BT: Tensor) -> None:
+    if tensor.shape != mask_BT.shape:
+        raise ValueError(f"shapes differ: {tuple(tensor.shape)} and mask {tuple(mask_BT.shape)}")

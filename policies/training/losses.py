@@ -4,7 +4,10 @@ All are sums. Divided by the number of episodes, the first one's mean gradient i
 gradient of the expected reward, exactly; dividing by tokens instead would favour long sentences
 that are bad and short ones that are good (arXiv 2503.20783).
 
-Legend: B actions, T tokens of an action, its position as the first.
+An advantage is one number for all tokens of a row, [B], or one for each, [B, T]; no gradient flows
+into it. Masked places may hold anything and reach neither value nor gradient.
+
+Legend: B rows (actions with their position as the first token, or responses), T tokens of a row.
 """
 
 from __future__ import annotations
@@ -13,46 +16,41 @@ import torch
 from torch import Tensor
 
 
-def policy_gradient(log_prob_BT: Tensor, advantage_B: Tensor, mask_BT: Tensor) -> Tensor:
-    """−Σ advantage · log π(token), a scalar: REINFORCE (Williams 1992).
-
-    advantage_B: no gradient flows into it. Masked places may hold anything.
-    """
-    _check(log_prob_BT, advantage_B, mask_BT)
-    log_prob_B = log_prob_BT.masked_fill(~mask_BT, 0.0).sum(dim=-1)
-    return -(advantage_B.detach() * log_prob_B).sum()
+def policy_gradient(log_prob_BT: Tensor, advantage: Tensor, mask_BT: Tensor) -> Tensor:
+    """−Σ advantage · log π(token), a scalar: REINFORCE (Williams 1992)."""
+    advantage_BT = _per_token(advantage, mask_BT, log_prob_BT)
+    return -(advantage_BT * log_prob_BT.masked_fill(~mask_BT, 0.0)).sum()
 
 
 def clipped(
-    log_prob_BT: Tensor,
-    old_log_prob_BT: Tensor,
-    advantage_B: Tensor,
-    mask_BT: Tensor,
-    clip: float,
+    log_prob_BT: Tensor, old_log_prob_BT: Tensor, advantage: Tensor, mask_BT: Tensor, clip: float
 ) -> Tensor:
     """−Σ min(ρ·A, clip(ρ, 1 ± clip)·A) with ρ = π / π_old per token: PPO (arXiv 1707.06347).
 
     old_log_prob_BT: of the policy that sampled. Where both policies are the same, the gradient is
     that of `policy_gradient`.
     """
-    ratio_BT, advantage_BT = _ratio(log_prob_BT, old_log_prob_BT, advantage_B, mask_BT)
+    advantage_BT = _per_token(advantage, mask_BT, log_prob_BT, old_log_prob_BT)
+    ratio_BT = ratios(log_prob_BT, old_log_prob_BT, mask_BT)
     kept_BT = ratio_BT.clamp(1 - clip, 1 + clip)
     gain_BT = torch.minimum(ratio_BT * advantage_BT, kept_BT * advantage_BT)
     return -gain_BT.masked_fill(~mask_BT, 0.0).sum()
 
 
 def num_clipped(
-    log_prob_BT: Tensor,
-    old_log_prob_BT: Tensor,
-    advantage_B: Tensor,
-    mask_BT: Tensor,
-    clip: float,
-) -> int:
+    log_prob_BT: Tensor, old_log_prob_BT: Tensor, advantage: Tensor, mask_BT: Tensor, clip: float
+) -> Tensor:
     """How many tokens PPO gives no gradient, because they have gone far enough already."""
-    ratio_BT, advantage_BT = _ratio(log_prob_BT, old_log_prob_BT, advantage_B, mask_BT)
+    advantage_BT = _per_token(advantage, mask_BT, log_prob_BT, old_log_prob_BT)
+    ratio_BT = ratios(log_prob_BT, old_log_prob_BT, mask_BT)
     up_BT = (advantage_BT > 0) & (ratio_BT > 1 + clip)
     down_BT = (advantage_BT < 0) & (ratio_BT < 1 - clip)
-    return int(((up_BT | down_BT) & mask_BT).sum())
+    return ((up_BT | down_BT) & mask_BT).sum()
+
+
+def ratios(log_prob_BT: Tensor, old_log_prob_BT: Tensor, mask_BT: Tensor) -> Tensor:
+    """[B, T]: π / π_old per token, 1 where masked."""
+    return (log_prob_BT - old_log_prob_BT.detach()).masked_fill(~mask_BT, 0.0).exp()
 
 
 def entropy_bonus(entropy_B: Tensor, weight: float) -> Tensor:
@@ -63,25 +61,36 @@ def entropy_bonus(entropy_B: Tensor, weight: float) -> Tensor:
     return -weight * entropy_B.sum()
 
 
-def k3(log_prob_BT: Tensor, ref_log_prob_BT: Tensor, mask_BT: Tensor) -> Tensor:
-    """[B, T]: the KL of each token, never negative (http://joschu.net/blog/kl-approx.html).
+def value_loss(
+    value_BT: Tensor, old_value_BT: Tensor, return_BT: Tensor, mask_BT: Tensor, clip: float | None
+) -> Tensor:
+    """½·Σ max((V − R)², (V_clipped − R)²), a scalar; V_clipped keeps within ±clip of the old value.
 
-    For logs. What is paid for leaving the reference comes in from outside, with its own estimator.
+    clip None: the plain squared error.
     """
-    log_ratio_BT = (ref_log_prob_BT - log_prob_BT).masked_fill(~mask_BT, 0.0)
-    return (torch.expm1(log_ratio_BT) - log_ratio_BT).clamp(min=0)
+    for tensor in (value_BT, old_value_BT, return_BT):
+        _same_shape(tensor, mask_BT)
+    value_BT, old_value_BT, return_BT = (
+        tensor.masked_fill(~mask_BT, 0.0)
+        for tensor in (value_BT, old_value_BT.detach(), return_BT.detach())
+    )
+    error_BT = (value_BT - return_BT).square()
+    if clip is not None:
+        kept_BT = old_value_BT + (value_BT - old_value_BT).clamp(-clip, clip)
+        error_BT = torch.maximum(error_BT, (kept_BT - return_BT).square())
+    return 0.5 * error_BT.sum()
 
 
-def _ratio(
-    log_prob_BT: Tensor, old_log_prob_BT: Tensor, advantage_B: Tensor, mask_BT: Tensor
-) -> tuple[Tensor, Tensor]:
-    _check(log_prob_BT, advantage_B, mask_BT)
-    _check(old_log_prob_BT, advantage_B, mask_BT)
-    log_ratio_BT = (log_prob_BT - old_log_prob_BT.detach()).masked_fill(~mask_BT, 0.0)
-    return log_ratio_BT.exp(), advantage_B.detach()[:, None].expand_as(mask_BT)
+def _per_token(advantage: Tensor, mask_BT: Tensor, *others: Tensor) -> Tensor:
+    """[B, T], without a gradient; all shapes are checked."""
+    for tensor in others:
+        _same_shape(tensor, mask_BT)
+    if advantage.shape == mask_BT.shape[:1]:
+        advantage = advantage[:, None].expand_as(mask_BT)
+    _same_shape(advantage, mask_BT)
+    return advantage.detach()
 
 
-def _check(log_prob_BT: Tensor, advantage_B: Tensor, mask_BT: Tensor) -> None:
-    if log_prob_BT.shape != mask_BT.shape or advantage_B.shape != mask_BT.shape[:1]:
-        shapes = [tuple(tensor.shape) for tensor in (log_prob_BT, advantage_B, mask_BT)]
-        raise ValueError(f"log-probabilities, advantages and mask do not fit: {shapes}")
+def _same_shape(tensor: Tensor, mask_BT: Tensor) -> None:
+    if tensor.shape != mask_BT.shape:
+        raise ValueError(f"shapes differ: {tuple(tensor.shape)} and mask {tuple(mask_BT.shape)}")

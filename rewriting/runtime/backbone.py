@@ -188,6 +188,9 @@ class Backbone:
             known = ", ".join(self.roles) or "none"
             raise ValueError(f"the backbone has no role {name!r}; attached: {known}")
         before = self._role
+        if name == before:  # switching looks at every parameter
+            yield self.model
+            return
         self._switch(name)
         try:
             yield self.model

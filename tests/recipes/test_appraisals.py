@@ -15,7 +15,7 @@ from rewards.identifiers import appraisal_evaluation
 from rewards.identifiers.alignment import load_alignment
 from rewards.identifiers.appraisals import load_appraiser
 from rewriting.errors import UserError
-from rewriting.runtime.supervised import LossLog
+from rewriting.runtime.training.log import Log
 from tests.rewards.identifiers.test_appraisal_prompts import write_t5
 from tests.tiny_lm import write_tiny_encoder
 
@@ -159,18 +159,18 @@ def test_a_stopped_alignment_run_goes_on_bit_for_bit(
     }
     small |= {"steps": 3, "batch_size": 4, "save_every": 1, "eval_every": 1}
     figures = run_alignment(AlignmentConfig(output=str(tmp_path / "whole"), **small))
-    add = LossLog.add
+    add = Log.add
 
-    def stopping(self: LossLog, row: dict[str, float]) -> None:
+    def stopping(self: Log, row: dict[str, float]) -> None:
         if row["step"] == 2:
             raise KeyboardInterrupt
         add(self, row)
 
     cut = AlignmentConfig(output=str(tmp_path / "cut"), **small)
-    monkeypatch.setattr(LossLog, "add", stopping)
+    monkeypatch.setattr(Log, "add", stopping)
     with pytest.raises(KeyboardInterrupt):
         run_alignment(cut)
-    monkeypatch.setattr(LossLog, "add", add)
+    monkeypatch.setattr(Log, "add", add)
     assert run_alignment(cut) == figures
 
 

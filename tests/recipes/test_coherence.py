@@ -12,7 +12,7 @@ from recipes.coherence import Config, fitted_temperature, run, scores_of
 from recipes.entry import run_training
 from rewards.coherence import Coherence, CoherenceModel
 from rewards.sentence_pairs import SentencePair
-from rewriting.runtime.supervised import LossLog
+from rewriting.runtime.training.log import Log
 from tests.rewards.test_coherence import HandMade, dot_product_head
 from tests.tiny_lm import write_tiny_encoder
 
@@ -67,17 +67,17 @@ def test_a_stopped_run_goes_on_bit_for_bit(
 ) -> None:
     figures = run(config)
     cut = Config(**{**vars(config), "output": str(tmp_path / "cut")})
-    add = LossLog.add
+    add = Log.add
 
-    def stopping(self: LossLog, row: dict[str, float]) -> None:
+    def stopping(self: Log, row: dict[str, float]) -> None:
         if row["step"] == 4:
             raise KeyboardInterrupt
         add(self, row)
 
-    monkeypatch.setattr(LossLog, "add", stopping)
+    monkeypatch.setattr(Log, "add", stopping)
     with pytest.raises(KeyboardInterrupt):
         run(cut)
-    monkeypatch.setattr(LossLog, "add", add)
+    monkeypatch.setattr(Log, "add", add)
     assert run(cut) == figures
     for key, tensor in weights(tmp_path / "run").items():
         assert torch.equal(tensor, weights(tmp_path / "cut")[key])

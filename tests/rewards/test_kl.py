@@ -8,17 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewards.kl import (
-    ESTIMATORS,
     AdaptiveController,
     FixedController,
     KLPenalty,
-    k1,
-    k2,
-    k3,
     kl_penalty,
     per_sequence,
-    per_token,
 )
+from rewriting.runtime.kl import ESTIMATORS, k1, k2, k3, per_token
 
 LOG_PROB = torch.log(torch.tensor([0.5, 0.1]))
 REFERENCE = torch.log(torch.tensor([0.25, 0.2]))

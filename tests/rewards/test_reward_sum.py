@@ -13,7 +13,7 @@ from rewards.protocol import RewardError
 from rewards.reward_sum import RewardSum, Scores, Term
 from rewards.scaling import Moments
 from rewriting.errors import UserError
-from rewriting.runtime.checkpoints import Checkpoints
+from rewriting.runtime.training.checkpoints import Checkpoints
 
 COLUMNS: dict[str, Any] = {
     "completions": ["a", "bbb", "cc"],

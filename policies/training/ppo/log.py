@@ -7,15 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from policies.training.collapse import signs
-from policies.training.ppo.rollouts import Outcome, Rollout
-from policies.training.reinforce.log import (
+from policies.training.figures import (
     deviation,
     distinct,
     mean,
     rewards_summary,
     share_of_opening,
 )
-from policies.training.reinforce.samples import Rows, shortened
+from policies.training.ppo.rollouts import Outcome, Rollout
 
 METRICS: Final[Mapping[str, str]] = {
     "step": "Steps done. Row 0, where there are dev exchanges, is the policy as it began.",
@@ -135,22 +134,3 @@ def headline(row: Mapping[str, float]) -> str:
     keys = ("reward", "kl_k1", "response_tokens", "distinct_responses")
     known = [f"{key} {row[key]:.3f}" for key in keys if key in row]
     return f"step {row['step']:.0f}: {', '.join(known)}"
-
-
-def print_responses(title: str, rows: Rows) -> None:
-    """Samples as a table: the seeker, the human's and the generator's response, the rewards."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=Text(title), title_justify="left", show_lines=True)
-    table.add_column("seeker", ratio=3, style="dim")
-    table.add_column("human response", ratio=3, style="dim")
-    table.add_column("generated", ratio=4)
-    table.add_column("rewards", no_wrap=True)
-    for row in rows:
-        values = {"total": row["reward"], **row["rewards"]}
-        lines = [f"{name} {value:.3f}" for name, value in values.items() if value is not None]
-        texts = (row["seeker_post"], row["response_post"], row["rewritten_response"])
-        table.add_row(*(Text(shortened(text)) for text in texts), Text("\n".join(lines)))
-    Console().print(table)

@@ -1,4 +1,4 @@
-"""PPO for generators (arXiv 1707.06347; EmpRL, arXiv 2408.02976), on one process or many.
+"""PPO for generators (arXiv 1707.06347; EmpRL, arXiv 2408.02976).
 
 A step: sample a response to each exchange, score them, ask the reference how likely each token was,
 estimate how much better every token did than the value head expected, make the better ones
@@ -9,295 +9,267 @@ cross-attention) is computed once and serves sampling, reference, value and all 
 log-probabilities and values before the update are those of sampling itself, so there is no second
 pass over the policy for them.
 
-The gradients of a minibatch are sums divided once by its tokens: how it is cut into micro-batches
-or shared by processes changes no loss. All figures that differ between processes are handed round,
-and advantages are computed of the whole batch by each.
+Every inner epoch cuts the batch anew into minibatches, each good for one optimizer step. A
+minibatch takes one row out of every block of the batch: however many processes hold a part of the
+batch, each has its share of every minibatch, and all minibatches are the same. The outcomes of all
+processes are handed round, and advantages are computed of the whole batch by each.
 
 Left out: an entropy bonus, which makes a language model ramble; several samples of one exchange,
-which the value head stands in for; float16, whose gradients would need scaling.
+which the value head stands in for.
+
+Legend: B responses of the whole batch, T tokens of the longest, t of the longest in a micro-batch.
 """
 
 from __future__ import annotations
 
-import logging
+import random
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate.utils import gather_object
+from torch import Tensor
 
-from policies.generating.adapters import RoleState
 from policies.generating.generator import Generator
-from policies.training.policy_update import Penalty
-from policies.training.ppo.log import (
-    PANELS,
-    headline,
-    new_warnings,
-    print_responses,
-    sample_rows,
-    summary,
-)
+from policies.training import losses
+from policies.training.ppo.log import PANELS, headline, new_warnings, sample_rows, summary
 from policies.training.ppo.rollouts import (
     Outcome,
+    Rollout,
+    Targets,
     outcomes_of,
     reference_log_probs,
     reward_columns,
     sample_responses,
     targets_of,
 )
-from policies.training.ppo.update import improve
-from policies.training.reinforce.curves import plot_curves
-from policies.training.reinforce.log import Clock
-from policies.training.reinforce.loop import Result, Scorer
-from policies.training.reinforce.samples import OnSamples, SampleFile
-from policies.training.rollouts import column_names
+from policies.training.ppo.settings import Settings
+from policies.training.run import (
+    Looks,
+    Penalty,
+    PolicyRun,
+    Result,
+    Scorer,
+    batches,
+    check,
+)
+from policies.training.samples import OnSamples, print_responses
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
-from rewriting.runtime.checkpoints import Checkpoints, Part
-from rewriting.runtime.files import disk_errors
-from rewriting.runtime.loss_log import LossLog
-from rewriting.runtime.progress import progress_bar
-from rewriting.runtime.seeds import derive_seed, rows_of_step
-from rewriting.runtime.supervised import Best, Trainable, check_replicas, rate_factor
+from rewriting.runtime.kl import per_token
+from rewriting.runtime.seeds import derive_seed
+from rewriting.runtime.training.engine import Engine
+from rewriting.runtime.training.weights import Weights
 
-logger = logging.getLogger(__name__)
+SUMS = ("policy_loss", "value_loss", "update_kl", "clipped")
 
 
 def train(
     generator: Generator,
     reward: Scorer,
     exchanges: Sequence[Exchange],
+    settings: Settings,
     *,
     output: Path,
     accelerator: Any,
-    steps: int,
-    batch_size: int = 32,
-    minibatch_size: int = 8,
-    micro_batch_size: int = 8,
-    inner_epochs: int = 4,
-    clip: float = 0.2,
-    value_clip: float | None = 0.2,
-    value_weight: float = 0.1,
-    gamma: float = 1.0,
-    lam: float = 0.95,
     kl: Penalty | None = None,
-    target_kl: float | None = None,
-    whiten_advantages: bool = True,
-    end_penalty: float = 0.0,
-    learning_rate: float = 1e-5,
-    weight_decay: float = 0.0,
-    warmup: float = 0.05,
-    rate_factors: Mapping[str, float] | None = None,
-    max_grad_norm: float = 1.0,
     dev_exchanges: Sequence[Exchange] = (),
-    eval_every: int = 50,
-    keep_best: bool = False,
-    save_every: int = 50,
-    show_every: int = 50,
-    num_shown: int = 3,
     on_samples: OnSamples | None = print_responses,
-    seed: int = 0,
-    settings: Mapping[str, Any] | None = None,
+    rate_factors: Mapping[str, float] | None = None,
+    same: Mapping[str, Any] | None = None,
     title: str = "ppo",
 ) -> Result:
     """Train the generator to earn more reward; it is left with the last weights, or the best.
 
-    batch_size: responses of a step, all processes together. minibatch_size: of them, those of one
-    optimizer step. micro_batch_size: responses in memory at once; it changes no result. clip,
-    value_clip: how far a token's probability, and its value, may move in a step and still be
-    pulled on; value_clip None: as far as it likes. value_weight: of the value loss, whose gradient
-    reaches the adapter too. gamma, lam: of GAE. kl: the price of leaving the role "reference", per
-    token; what the generator is now becomes the reference, unless it has one. None: no KL at all.
-    target_kl: mean KL per token from the policy that sampled, at 1.5 times which the updates of a
-    step stop. end_penalty: subtracted from the reward of a response that was cut off. warmup: share
-    of the steps in which the learning rate rises; afterwards it falls to 0 on a line. rate_factors:
-    what it is multiplied with for parameters whose name holds a word. dev_exchanges: measured
-    before the first step and every eval_every steps; with keep_best the weights with the best dev
-    reward are kept. show_every: steps between two looks at num_shown responses, which go to
-    samples.jsonl and to on_samples(title, rows). settings: plain values that a resumed run must
-    have too.
+    kl: the KL penalty per token against the role "reference"; what the generator is now becomes the
+    reference, unless it has one. None: no KL at all. dev_exchanges: measured before the first step
+    and every eval_every steps. on_samples(title, rows): gets what goes to samples.jsonl.
+    rate_factors: what the learning rate is multiplied with for parameters whose name holds a word.
+    same: plain values that a resumed run must have too.
 
     `output` gets checkpoints, log.jsonl (METRICS of log.py), samples.jsonl and curves.png; the
     accelerator's trackers get the log too. A finished run started again returns at once.
     """
-    if not exchanges:
-        raise UserError("there are no exchanges to train on. Check the data and its filters.")
-    check(
-        accelerator,
-        batch_size,
-        minibatch_size,
-        num_dev=len(dev_exchanges) if keep_best else None,
-        steps=steps,
-        micro_batch_size=micro_batch_size,
-        inner_epochs=inner_epochs,
-        eval_every=eval_every,
-        save_every=save_every,
-        show_every=show_every,
-    )
+    check_settings(settings, accelerator, exchanges, dev_exchanges)
     if kl is not None and "reference" not in generator.roles:
         generator.freeze_reference()
-    weights = Trainable(generator.module.eval())
-    groups = weights.groups(rate_factors or {})
-    optimizer = torch.optim.AdamW(groups, lr=learning_rate, weight_decay=weight_decay)
-    log, best = LossLog(output, accelerator.is_main_process), Best(weights)
-    samples = SampleFile(output, accelerator.is_main_process)
-    parts: dict[str, Part] = {"module": weights, "optimizer": optimizer, "log": log}
+
+    def measure(rows: Sequence[Exchange], first_row: int) -> dict[str, float]:
+        return dev_figures(generator, reward, rows, first_row, run, settings.seed)
+
+    run = PolicyRun(
+        generator.module, reward, exchanges, settings,
+        dev_exchanges=dev_exchanges, measure=measure, kl=kl, output=output, title=title, same=same,
+        looks=Looks(headline, new_warnings, PANELS, on_samples), accelerator=accelerator,
+        rate_factors=rate_factors, layers=generator.layers,
+    )  # fmt: skip
     frozen = generator.adapters.parameters("reference") if "reference" in generator.roles else []
-    parts |= {"samples": samples, "best": best, "reference": RoleState(frozen)}
-    stateful = {"reward": reward, "kl": kl}
-    parts |= {n: part for n, part in stateful.items() if hasattr(part, "state_dict")}  # type: ignore[misc]
-    columns = column_names([*exchanges, *dev_exchanges])
-    share = {"process": accelerator.process_index, "num_processes": accelerator.num_processes}
-
-    def measure_dev(step: int) -> dict[str, float]:
-        figures = dev_figures(generator, reward, dev_exchanges, columns, accelerator, seed)
-        if keep_best and "reward" in figures:
-            best.offer(-figures["reward"], step)
-        return {f"dev/{name}": value for name, value in figures.items()}
-
-    with (
-        Checkpoints(
-            output / "checkpoints", every=save_every, settings=settings, accelerator=accelerator
-        ) as checkpoints,
-        progress_bar(title, steps) if log.writes else nullcontext(lambda rows: None) as advance,
-    ):
-        shown = 0
-        for step in checkpoints.steps(steps, **parts):
-            torch.manual_seed(derive_seed(seed, "step", step, accelerator.process_index))
-            if step == 0 and dev_exchanges:
-                _write(log, {"step": 0} | measure_dev(0), accelerator)
-            clock = Clock()
-
-            with clock("sampling"), accelerator.autocast():
-                numbers = rows_of_step(len(exchanges), batch_size, seed=seed, step=step, **share)
-                first_row = accelerator.process_index * len(numbers)
-                chosen = [exchanges[number] for number in numbers]
-                rollout = sample_responses(
-                    generator, chosen, seed=seed, step=step, first_row=first_row
-                )
-            with clock("rewards"):
-                scores = reward.score(update=True, **reward_columns(rollout, columns))
-            with clock("reference"), accelerator.autocast():
-                references = None
-                if kl is not None:
-                    references = reference_log_probs(generator, rollout, generator.batch_size)
-            mine = outcomes_of(rollout, scores, references)
-            everyone: list[Outcome] = gather_object(mine)
+    named = {str(number): parameter for number, parameter in enumerate(frozen)}
+    run.parts["reference"] = Weights(named, accelerator.is_main_process)
+    with run:
+        for step, rows, first_row, clock in run.steps():
+            with run.engine.whole():
+                with clock("sampling"), accelerator.autocast():
+                    seeds = {"seed": settings.seed, "step": step, "first_row": first_row}
+                    rollout = sample_responses(generator, rows, **seeds)
+                with clock("rewards"):
+                    scores = reward.score(update=True, **reward_columns(rollout, run.columns))
+                with clock("reference"), accelerator.autocast():
+                    references = None
+                    if kl is not None:
+                        references = reference_log_probs(generator, rollout, generator.batch_size)
+            local_outcomes = outcomes_of(rollout, scores, references)
+            all_outcomes: list[Outcome] = gather_object(local_outcomes)
 
             targets, figures = targets_of(
-                everyone,
-                kl,
-                gamma=gamma,
-                lam=lam,
-                whiten=whiten_advantages,
-                end_penalty=end_penalty,
-            )
+                all_outcomes, kl,
+                gamma=settings.gamma, lam=settings.lam, whiten=settings.whiten_advantages,
+                end_penalty=settings.end_penalty,
+            )  # fmt: skip
             with clock("update"):
-                rate = learning_rate * rate_factor(step, steps, warmup)
-                for group in optimizer.param_groups:
-                    group["lr"] = rate * group["factor"]
-                progress = improve(
-                    generator,
-                    weights,
-                    optimizer,
-                    rollout,
-                    targets,
-                    accelerator,
-                    first_row=first_row,
-                    seed=derive_seed(seed, "update", step),
-                    inner_epochs=inner_epochs,
-                    minibatch_size=minibatch_size,
-                    micro_batch_size=micro_batch_size,
-                    clip=clip,
-                    value_clip=value_clip,
-                    value_weight=value_weight,
-                    target_kl=target_kl,
-                    max_grad_norm=max_grad_norm,
+                updated = improve(
+                    run.engine, generator, rollout, targets, first_row, settings, step
                 )
 
-            done = step + 1
-            row: dict[str, float] = {"step": done} | summary(everyone) | figures
+            row = summary(all_outcomes) | figures
             if kl is not None:
                 row |= {f"kl/{name}": value for name, value in kl.state_dict().items()}
-                kl.update(row["kl_k1"], len(everyone))
-            row |= progress | {"rate": rate} | clock.seconds
-            if dev_exchanges and (done % eval_every == 0 or done == steps):
-                row |= measure_dev(done)
-            _write(log, row, accelerator)
-            if accelerator.is_main_process:
-                for warning in new_warnings(log.rows):
-                    logger.warning("step %d: %s", done, warning)
-                if done % show_every == 0 or done == steps:
-                    shown_rows = sample_rows(done, rollout, mine)[:num_shown]
-                    samples.add(shown_rows)
-                    if on_samples is not None:
-                        on_samples(headline(row), shown_rows)
-                    with disk_errors(output):
-                        plot_curves(log.rows, output / "curves.png", title, PANELS)
-            advance(done - shown)
-            shown = done
-        # A finished run that is started again has no step left: it restores and comes here.
-    kept = best.load().step if best.state["weights"] else steps
-    return Result(log.rows, kept)
+                kl.update(row["kl_k1"], len(all_outcomes))
+            row |= updated
+            run.report(step, row, clock, sample_rows(step + 1, rollout, local_outcomes))
+    return run.finish()
+
+
+def check_settings(
+    settings: Settings, accelerator: Any, exchanges: Sequence[Any], dev: Sequence[Any]
+) -> None:
+    """Say what cannot work before any model is asked."""
+    check(settings, accelerator, exchanges, dev)
+    if settings.minibatch_size > settings.batch_size:
+        raise UserError(
+            f"a minibatch of {settings.minibatch_size} responses does not fit into a batch of "
+            f"{settings.batch_size}."
+        )
 
 
 def dev_figures(
     generator: Generator,
     reward: Scorer,
     exchanges: Sequence[Exchange],
-    columns: Sequence[str],
-    accelerator: Any,
+    first_row: int,
+    run: PolicyRun,
     seed: int,
 ) -> dict[str, float]:
     """The figures of a response to each exchange, drawn with the same seeds every time."""
-    size = -(-len(exchanges) // accelerator.num_processes)
-    first = accelerator.process_index * size
-    mine: list[Outcome] = []
-    for start in range(first, min(first + size, len(exchanges)), 4 * generator.batch_size):
-        end = min(start + 4 * generator.batch_size, first + size)
-        with accelerator.autocast():
+    outcomes: list[Outcome] = []
+    at_once = 4 * generator.batch_size
+    for start in range(0, len(exchanges), at_once):
+        rows, place = exchanges[start : start + at_once], first_row + start
+        with run.accelerator.autocast():
             rollout = sample_responses(
-                generator, exchanges[start:end], seed=derive_seed(seed, "dev"), first_row=start
+                generator, rows, seed=derive_seed(seed, "dev"), first_row=place
             )
-        scores = reward.score(update=False, **reward_columns(rollout, columns))
-        mine += outcomes_of(rollout, scores)
-    return summary(gather_object(mine))
+        scores = reward.score(update=False, **reward_columns(rollout, run.columns))
+        outcomes += outcomes_of(rollout, scores)
+    return summary(gather_object(outcomes))
 
 
-def _write(log: LossLog, row: dict[str, float], accelerator: Any) -> None:
-    log.add(row)
-    accelerator.log(row, step=int(row["step"]))
+def minibatches(num_rows: int, minibatch_size: int, *, seed: int) -> list[list[int]]:
+    """The rows of a batch in minibatches, in an order that follows from the seed."""
+    count = -(-num_rows // minibatch_size)
+    chooser = random.Random(seed)
+    found: list[list[int]] = [[] for _ in range(count)]
+    for start in range(0, num_rows, count):
+        block = list(range(start, min(start + count, num_rows)))
+        for row, target in zip(block, chooser.sample(range(count), len(block)), strict=True):
+            found[target].append(row)
+    return [rows for rows in found if rows]
 
 
-def check(
-    accelerator: Any,
-    batch_size: int,
-    minibatch_size: int,
-    *,
-    num_dev: int | None = None,
-    **counts: int,
-) -> None:
-    """Say what cannot work before any model is asked.
+def improve(
+    engine: Engine,
+    generator: Generator,
+    rollout: Rollout,
+    targets: Targets,
+    first_row: int,
+    settings: Settings,
+    step: int,
+) -> dict[str, float]:
+    """The optimizer steps of a step on the rows of this process, which begin at `first_row`.
 
-    num_dev: dev exchanges to keep the best weights by; None: they are not asked for.
+    Once a minibatch finds the policy further than 1.5 times target_kl from the one that sampled
+    (mean over tokens), it is not stepped on, and no other is. (DeepSpeed has stepped by then.)
     """
-    check_replicas(accelerator)
-    counts |= {"batch_size": batch_size, "minibatch_size": minibatch_size}
-    for name, count in counts.items():
-        if count < 1:
-            raise UserError(f"{name} must be 1 or more, not {count}.")
-    if num_dev == 0:
-        raise UserError("keep_best compares dev rewards: give dev exchanges, or turn it off.")
-    if minibatch_size > batch_size:
-        raise UserError(
-            f"a minibatch of {minibatch_size} responses does not fit into a batch of {batch_size}."
+    own = range(first_row, first_row + len(rollout.responses))
+    seed = derive_seed(settings.seed, "update", step)
+    total, num_tokens, norms = torch.zeros(len(SUMS), dtype=torch.float64), 0, []
+
+    def loss(rows: Sequence[int]) -> tuple[Tensor, ...]:
+        return losses_of(generator, rollout, targets, rows, first_row, settings)
+
+    for rows in (
+        rows
+        for epoch in range(settings.inner_epochs)
+        for rows in minibatches(
+            len(targets.mask_BT), settings.minibatch_size, seed=derive_seed(seed, "inner", epoch)
         )
-    if batch_size % accelerator.num_processes:
-        raise UserError(
-            f"a batch of {batch_size} exchanges cannot be shared by {accelerator.num_processes} "
-            "processes. Make batch_size a multiple of them."
+    ):
+        tokens = int(targets.mask_BT[rows].sum())
+        if not tokens:
+            continue
+
+        def is_too_far(sums: list[float], tokens: int = tokens) -> bool:
+            return 0 < 1.5 * settings.target_kl < sums[1 + SUMS.index("update_kl")] / tokens
+
+        local = [row - first_row for row in rows if row in own]
+        cut = batches(
+            [len(rollout.sampled.tokens[row]) for row in local], settings.micro_batch_size
         )
-    if accelerator.mixed_precision == "fp16":
-        raise UserError("mixed precision fp16 is not supported here; use bf16 or no.")
+        sums, norm = engine.update(
+            loss, [[local[number] for number in batch] for batch in cut],
+            weight=tokens, idle=[0], stop=is_too_far, name=f"step {step + 1}",
+        )  # fmt: skip
+        total, num_tokens = total + torch.tensor(sums[1:], dtype=torch.float64), num_tokens + tokens
+        norms += [] if norm is None else [norm]
+        if is_too_far(sums):
+            break
+    figures = dict(zip(SUMS, (total / max(num_tokens, 1)).tolist(), strict=True))
+    norm = sum(norms) / len(norms) if norms else 0.0
+    return figures | {"updates": float(len(norms)), "grad_norm": norm}
+
+
+def losses_of(
+    generator: Generator,
+    rollout: Rollout,
+    targets: Targets,
+    rows: Sequence[int],
+    first_row: int,
+    settings: Settings,
+) -> tuple[Tensor, ...]:
+    """The loss of some rows of this process, and the four SUMS."""
+    found = generator.log_probs(
+        rollout.encoded.select(rows), [rollout.sampled.tokens[row] for row in rows], values=True
+    )
+    assert found.value_BT is not None
+    width = found.mask_BT.shape[1]
+    places = [first_row + row for row in rows]
+
+    def part(tensor_BT: Tensor) -> Tensor:
+        return tensor_BT[places, :width].to(found.mask_BT.device)
+
+    mask_Bt = part(targets.mask_BT)
+    ratio = (found.log_prob_BT, part(targets.log_prob_BT), part(targets.advantage_BT), mask_Bt)
+    policy_loss = losses.clipped(*ratio, settings.clip)
+    value_clip = settings.value_clip or None
+    value_loss = losses.value_loss(
+        found.value_BT, part(targets.value_BT), part(targets.return_BT), mask_Bt, value_clip
+    )
+    with torch.no_grad():
+        # KL(π_old ‖ π): the tokens are π_old's.
+        away_Bt = per_token(ratio[1], found.log_prob_BT, mask_Bt, "k3")
+        # With top_p below 1 the policy may have come to rule out what it said.
+        away = away_Bt.masked_fill(away_Bt.isinf(), 0.0).sum()
+        figures = (policy_loss.detach(), value_loss.detach(), away)
+        num_clipped = losses.num_clipped(*ratio, settings.clip)
+    return (policy_loss + settings.value_weight * value_loss, *figures, num_clipped)

@@ -20,11 +20,11 @@ from torch.nn.utils.rnn import pad_sequence
 from policies.generating.decoding import Sampled
 from policies.generating.generator import Generator
 from policies.generating.models import Encoded
-from policies.training.losses import k3
-from policies.training.policy_update import Penalty, batches
-from policies.training.ppo import mathematics
+from policies.training import advantages
+from policies.training.run import Penalty, batches
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
+from rewriting.runtime.kl import per_token
 from rewriting.runtime.seeds import derive_seed
 
 
@@ -150,12 +150,12 @@ def targets_of(
         figures = _kl_figures(log_prob_BT, ref_BT, penalty_BT, written_BT)
     score_B = torch.tensor([outcome.reward or 0.0 for outcome in outcomes])
     finished_B = torch.tensor([outcome.finished for outcome in outcomes])
-    score_B = mathematics.with_end_penalty(score_B, finished_B, end_penalty)
-    reward_BT = mathematics.token_rewards(score_B, penalty_BT, mask_BT)
-    advantage_BT, return_BT = mathematics.gae(reward_BT, value_BT, mask_BT, gamma, lam)
+    score_B = advantages.with_end_penalty(score_B, finished_B, end_penalty)
+    reward_BT = advantages.token_rewards(score_B, penalty_BT, mask_BT)
+    advantage_BT, return_BT = advantages.gae(reward_BT, value_BT, mask_BT, gamma, lam)
     figures |= _value_figures(value_BT, advantage_BT, return_BT, mask_BT)
     if whiten:
-        advantage_BT = mathematics.whitened(advantage_BT, mask_BT)
+        advantage_BT = advantages.whitened(advantage_BT, mask_BT)
     return Targets(mask_BT, log_prob_BT, value_BT, advantage_BT, return_BT), figures
 
 
@@ -168,8 +168,8 @@ def _kl_figures(
 ) -> dict[str, float]:
     """k1, k3 and the price of a response, on average."""
     sums = {
-        "kl_k1": (log_prob_BT - ref_BT).masked_fill(~mask_BT, 0.0).double().sum(),
-        "kl_k3": k3(log_prob_BT, ref_BT, mask_BT).double().sum(),
+        "kl_k1": per_token(log_prob_BT, ref_BT, mask_BT, "k1").double().sum(),
+        "kl_k3": per_token(log_prob_BT, ref_BT, mask_BT, "k3").double().sum(),
         "kl_penalty": penalty_BT.double().sum(),
     }
     figures = {name: float(total) / len(mask_BT) for name, total in sums.items()}
@@ -191,5 +191,5 @@ def _value_figures(
         "return": float(return_BT[mask_BT].mean()),
         "advantage": float(advantage_BT[mask_BT].abs().mean()),
     }
-    explained = mathematics.explained_variance(value_BT, return_BT, mask_BT)
+    explained = advantages.explained_variance(value_BT, return_BT, mask_BT)
     return figures if explained is None else figures | {"explained_variance": explained}

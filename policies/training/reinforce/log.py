@@ -7,22 +7,20 @@ processes can hand theirs round: every figure is of the whole batch, whoever com
 from __future__ import annotations
 
 import math
-import re
-import statistics
-import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from policies.training.figures import (
+    deviation,
+    distinct,
+    is_question,
+    mean,
+    rewards_summary,
+    share_of_opening,
+)
 from policies.training.rollouts import Episode
 from rewriting.edits import Operation
-
-OPENING: Final = 3
-"""Words that make the opening of a sentence."""
-QUESTION: Final = re.compile(r"[?？]\W*$")
-WORD: Final = re.compile(r"[\w']+")
 
 METRICS: Final[Mapping[str, str]] = {
     "step": "Steps done. Row 0, where there are dev exchanges, is the policy as it began.",
@@ -136,12 +134,6 @@ def summary(outcomes: Sequence[Outcome], num_samples: int = 1) -> dict[str, floa
     return {name: value for name, value in figures.items() if value is not None}
 
 
-def rewards_summary(rows: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
-    """The mean of every term, and of every part of one, over the rows that it applies to."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    return {f"rewards/{name}": mean([row.get(name) for row in rows]) for name in names}
-
-
 def kl_summary(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """The mean KL of an episode and what it cost."""
     columns = {"kl_k1": "k1", "kl_k3": "k3", "kl_penalty": "penalty"}
@@ -151,52 +143,29 @@ def kl_summary(outcomes: Sequence[Outcome]) -> dict[str, float]:
     }
 
 
-def mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None
+def sample_rows(
+    step: int, episodes: Sequence[Episode], outcomes: Sequence[Outcome], num_samples: int = 1
+) -> list[dict[str, Any]]:
+    """The first of the `num_samples` samples of every exchange, as lines of samples.jsonl."""
+    pairs = list(zip(episodes, outcomes, strict=True))[::num_samples]
+    return [
+        {
+            "step": step,
+            "id": episode.exchange.id,
+            "seeker_post": episode.exchange.seeker_post,
+            "response_post": episode.exchange.response_post,
+            "rewritten_response": episode.rewrite.rewritten_response,
+            "edits": [edit.row() for edit in episode.rewrite.edits],
+            "reward": outcome.reward,
+            "rewards": dict(outcome.terms),
+            "kl": outcome.k1,
+        }
+        for episode, outcome in pairs
+    ]
 
 
-def deviation(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.pstdev(known) if known else None
-
-
-def distinct(sentences: Sequence[str]) -> float | None:
-    """How different sentences are: 1 where all differ, 0 where all are one; None for fewer than 2.
-
-    Case and white space do not count.
-    """
-    if len(sentences) < 2:
-        return None
-    different = {" ".join(sentence.casefold().split()) for sentence in sentences}
-    return (len(different) - 1) / (len(sentences) - 1)
-
-
-def is_question(sentence: str) -> bool:
-    """Whether it ends with a question mark, whatever quotation marks or emojis come after it."""
-    return QUESTION.search(sentence) is not None
-
-
-def share_of_opening(sentences: Sequence[str]) -> float | None:
-    """The share of sentences that begin with the commonest three words; None for fewer than 2.
-
-    "How do you feel?" and "How do you cope with it?" are two sentences, and one trick. Case and
-    punctuation do not count.
-    """
-    if len(sentences) < 2:
-        return None
-    openings = Counter(tuple(WORD.findall(s.casefold())[:OPENING]) for s in sentences)
-    return max(openings.values()) / len(sentences)
-
-
-class Clock:
-    """How long the parts of a step took."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
-        start = time.perf_counter()
-        yield
-        self.seconds[f"seconds_{name}"] = time.perf_counter() - start
+def headline(row: Mapping[str, float]) -> str:
+    """A row of the log in a few words."""
+    keys = ("reward", "kl_k1", "share_keep", "distinct_sentences")
+    known = [f"{key} {row[key]:.3f}" for key in keys if key in row]
+    return f"step {row['step']:.0f}: {', '.join(known)}"

@@ -17,7 +17,7 @@ from policies.named import load_policy
 from rewriting import Exchange, UserError
 from rewriting.edits import num_positions
 from rewriting.loop import EditState
-from rewriting.runtime.supervised import Trainable
+from rewriting.runtime.training.weights import Weights
 from tests.policies.editing.tiny_agents import STATES, change, tiny_agent, tiny_backbone
 from tests.tiny_lm import write_tiny_llama
 
@@ -144,7 +144,7 @@ def test_gradients_reach_what_is_trained_and_nothing_else(kind: str, rank: int) 
     actions, _ = agent.sample(MANY, SEEDS)
     # Equal prompts are read once: the gradient is that of the rows on their own all the same.
     flat(agent.log_probs(MANY, actions)).sum().backward()
-    trained = Trainable(agent.module)
+    trained = Weights(agent.module)
     assert any(name.startswith("position_head.") for name in trained.named)
     together = {name: p.grad.clone() for name, p in trained.named.items() if p.grad is not None}
     assert set(together) == set(trained.named)
@@ -255,11 +255,11 @@ def test_a_saved_policy_is_the_same_policy(kind: str, tmp_path: Path) -> None:
     loaded = EditAgent.load(tmp_path / "mine", backbone)
     assert (loaded.settings, loaded.name) == (agent.settings, "mine")
     assert loaded.sample(MANY, SEEDS)[0] == actions
-    assert all(".policy." in name for name in Trainable(backbone.model).named)
-    assert not Trainable(loaded.module["position_head"]).named
+    assert all(".policy." in name for name in Weights(backbone.model).named)
+    assert not Weights(loaded.module["position_head"]).named
     assert other.sample(MANY, SEEDS)[0] != actions
     again = EditAgent.load(tmp_path / "mine", tiny_backbone(kind), trainable=True, temperature=1.0)
-    assert Trainable(again.module).named.keys() == Trainable(agent.module).named.keys()
+    assert Weights(again.module).named.keys() == Weights(agent.module).named.keys()
     assert again.settings.temperature == 1.0
     assert (flat(again.log_probs(MANY, actions)) - flat(sampled)).abs().max() > 0.01
 
@@ -284,7 +284,7 @@ def test_a_whole_model_is_saved_whole(tmp_path: Path) -> None:
     actions, sampled = agent.sample(MANY, SEEDS)
     assert torch.allclose(flat(loaded.log_probs(MANY, actions)), flat(sampled), atol=1e-4)
     assert loaded.backbone.name == "tiny"
-    assert not Trainable(loaded.module).named
+    assert not Weights(loaded.module).named
     other = tiny_backbone()
     other.add("other", rank=2)
     with pytest.raises(ValueError, match="without other roles"):

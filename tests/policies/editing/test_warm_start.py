@@ -156,7 +156,7 @@ def test_the_loss_is_that_of_the_actions() -> None:
 def test_both_heads_learn_from_it(tmp_path: Path) -> None:
     from accelerate import Accelerator
 
-    from rewriting.runtime.supervised import train
+    from rewriting.runtime.training.supervised import train
 
     agent = tiny_agent(max_new_tokens=40)
     rows = build([SORRY, STRONG], shares={"insert": 0.5, "keep": 0.5}, max_repeats=3)
@@ -188,7 +188,7 @@ def test_both_heads_learn_from_it(tmp_path: Path) -> None:
 def test_an_empty_split_is_refused_by_the_training(tmp_path: Path) -> None:
     from accelerate import Accelerator
 
-    from rewriting.runtime.supervised import train
+    from rewriting.runtime.training.supervised import train
 
     agent = tiny_agent()
     with pytest.raises(UserError, match="0 rows to train on"):

@@ -15,12 +15,12 @@ import torch
 from accelerate import Accelerator
 
 from policies.generating.generator import Generator
-from policies.training.ppo.loop import train
-from policies.training.reinforce.loop import Result
+from policies.training.run import Result
 from rewards.kl import AdaptiveController, KLPenalty
 from rewards.repetition import Repetition
 from rewards.reward_sum import RewardSum, Term
 from tests.policies.generating.tiny_generators import EXCHANGES, ending_early, tiny_generator
+from tests.policies.training.flat import train_ppo
 
 
 def vowels(completions: Any, **_: Any) -> list[float]:
@@ -65,7 +65,7 @@ def run(
     }
     settings |= options
     reward = settings.pop("reward")
-    result = train(
+    result = train_ppo(
         generator,
         reward,
         EXCHANGES,

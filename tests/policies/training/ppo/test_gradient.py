@@ -13,6 +13,7 @@ from accelerate import Accelerator
 from transformers import DynamicCache, EncoderDecoderCache
 
 from policies.generating.generator import Generator
+from policies.training.ppo.loop import improve, losses_of
 from policies.training.ppo.rollouts import (
     Rollout,
     Targets,
@@ -21,13 +22,22 @@ from policies.training.ppo.rollouts import (
     sample_responses,
     targets_of,
 )
-from policies.training.ppo.update import improve, losses_of
+from policies.training.ppo.settings import Settings
 from rewards.kl import FixedController, KLPenalty
 from rewriting.errors import UserError
-from rewriting.runtime.supervised import Trainable
+from rewriting.runtime.training.engine import Engine
 from tests.policies.generating.tiny_generators import EXCHANGES, ending_early, tiny_generator
 
 GAMMA, LAM, BETA, CLIP, VALUE_CLIP, VALUE_WEIGHT = 0.9, 0.8, 0.3, 0.02, 0.05, 0.4
+SETTINGS = Settings(
+    inner_epochs=1,
+    batch_size=4,
+    minibatch_size=4,
+    micro_batch_size=3,
+    clip=CLIP,
+    value_clip=VALUE_CLIP,
+    value_weight=VALUE_WEIGHT,
+)
 SCORES = [1.0, -0.5, 2.0, 0.3]
 
 
@@ -152,10 +162,10 @@ def test_advantages_losses_and_gradients_are_those_of_a_plain_implementation(kin
         assert targets.return_BT[row, :size].tolist() == pytest.approx(returns[row], abs=1e-5)
 
     trained = [p for p in generator.module.parameters() if p.requires_grad]
-    (policy, value), sums = losses_of(
-        generator, rollout, targets, [2, 0, 3, 1], 0, CLIP, VALUE_CLIP
+    loss, policy, value, _, num_clipped = losses_of(
+        generator, rollout, targets, [2, 0, 3, 1], 0, SETTINGS
     )
-    ours = torch.autograd.grad(policy + VALUE_WEIGHT * value, trained)
+    ours = torch.autograd.grad(loss, trained)
     plain = [plain_row(generator, "policy", c, t) for c, t in zip(contexts, tokens, strict=True)]
     expected_policy, expected_value = plain_losses(
         [row[0] for row in plain],
@@ -165,7 +175,7 @@ def test_advantages_losses_and_gradients_are_those_of_a_plain_implementation(kin
         advantages,
         returns,
     )
-    assert sums[3] > 0, "choose a move that clips some tokens"
+    assert num_clipped > 0, "choose a move that clips some tokens"
     assert policy.item() == pytest.approx(expected_policy.item(), abs=1e-5, rel=1e-5)
     assert value.item() == pytest.approx(expected_value.item(), abs=1e-5, rel=1e-5)
     theirs = torch.autograd.grad(expected_policy + VALUE_WEIGHT * expected_value, trained)
@@ -175,33 +185,24 @@ def test_advantages_losses_and_gradients_are_those_of_a_plain_implementation(kin
 
 def updated(generator: Generator, rollout: Rollout, targets: Targets) -> dict[str, float]:
     """One optimizer step on all rows: minus the gradient."""
-    weights = Trainable(generator.module)
-    return improve(
-        generator,
-        weights,
-        torch.optim.SGD(weights.parameters, lr=1.0),
-        rollout,
-        targets,
-        Accelerator(cpu=True),
-        first_row=0,
-        seed=0,
-        inner_epochs=1,
-        minibatch_size=4,
-        micro_batch_size=3,
-        clip=CLIP,
-        value_clip=VALUE_CLIP,
-        value_weight=VALUE_WEIGHT,
-        target_kl=None,
-        max_grad_norm=1e9,
-    )
+
+    class Descent(torch.optim.SGD):
+        def __init__(self, groups: Any, lr: float, weight_decay: float) -> None:
+            super().__init__(groups, lr=lr)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(torch.optim, "AdamW", Descent)
+        accelerator = Accelerator(cpu=True)
+        engine = Engine(generator.module, accelerator, learning_rate=1.0, max_grad_norm=1e9)
+    return improve(engine, generator, rollout, targets, 0, SETTINGS, 6)
 
 
 def test_an_update_is_a_step_along_that_gradient() -> None:
     generator, rollout, targets = frozen_rollout("t5")
     trained = [p for p in generator.module.parameters() if p.requires_grad]
-    (policy, value), _ = losses_of(generator, rollout, targets, range(4), 0, CLIP, VALUE_CLIP)
+    loss, policy, *_ = losses_of(generator, rollout, targets, range(4), 0, SETTINGS)
     tokens = int(targets.mask_BT.sum())
-    gradient = torch.autograd.grad((policy + VALUE_WEIGHT * value) / tokens, trained)
+    gradient = torch.autograd.grad(loss / tokens, trained)
     norm = math.sqrt(sum(float(part.square().sum()) for part in gradient))
     before = [p.detach().clone() for p in trained]
     figures = updated(generator, rollout, targets)
@@ -216,6 +217,6 @@ def test_a_policy_that_has_diverged_is_said_and_not_trained_on() -> None:
     with torch.no_grad():
         generator.value_head.norm.bias.fill_(math.nan)
     before = [p.detach().clone() for p in generator.adapters.parameters("policy")]
-    with pytest.raises(UserError, match="the gradient is nan: the policy has diverged"):
+    with pytest.raises(UserError, match="step 7: the gradient is nan, so the training"):
         updated(generator, rollout, targets)
     assert all(map(torch.equal, before, generator.adapters.parameters("policy")))

@@ -7,10 +7,10 @@ from policies.training.ppo.log import (
     WARNINGS,
     headline,
     new_warnings,
-    print_responses,
     summary,
 )
 from policies.training.ppo.rollouts import Outcome
+from policies.training.samples import print_responses
 from rewriting.exchange import MECHANISMS
 
 

@@ -2,6 +2,7 @@
 
 import logging
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ import torch
 from accelerate import Accelerator
 
 from policies.training.ppo.log import METRICS
-from policies.training.ppo.loop import train
 from rewards.kl import FixedController, KLPenalty
 from rewards.reward_sum import RewardSum, Term
 from rewriting.errors import UserError
@@ -20,6 +20,7 @@ from tests.policies.generating.tiny_generators import (
     tiny_generator,
     tiny_model,
 )
+from tests.policies.training.flat import train_ppo as train
 from tests.policies.training.ppo.run import lines, rewards, run, same_weights, steady
 
 ROOT = Path(__file__).parents[4]
@@ -168,7 +169,7 @@ def test_the_best_dev_reward_is_kept(tmp_path: Path) -> None:
 
 def test_collapse_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     flat = RewardSum({"flat": Term(lambda completions, **_: [1.0] * len(completions), 1.0)})
-    with caplog.at_level(logging.WARNING, logger="policies.training.ppo.loop"):
+    with caplog.at_level(logging.WARNING, logger="policies.training.run"):
         sizes = {"batch_size": 2, "minibatch_size": 2, "inner_epochs": 1}
         run(tmp_path, 22, reward=flat, dev_exchanges=(), show_every=100, save_every=100, **sizes)
     said = [r.getMessage() for r in caplog.records if "same reward" in r.getMessage()]
@@ -201,10 +202,16 @@ def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     from policies.training.ppo import loop
     from tests.test_docs import run_page
 
-    few = {"steps": 1, "batch_size": 4, "minibatch_size": 4, "inner_epochs": 1, "on_samples": None}
+    real, few = loop.train, {"steps": 1, "batch_size": 4, "minibatch_size": 4, "inner_epochs": 1}
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(generator, "load_model", lambda name, **_: tiny_model("t5"))
-    monkeypatch.setattr(loop, "train", lambda *given, **options: train(*given, **options | few))
+    monkeypatch.setattr(
+        loop,
+        "train",
+        lambda generator, reward, rows, settings, **options: real(
+            generator, reward, rows, replace(settings, **few), on_samples=None, **options
+        ),
+    )
     assert run_page(ROOT / "docs/ppo.md", tmp_path) == 1
     assert lines(tmp_path / "runs/short")[0]["rewards/short"] <= 0
     assert (tmp_path / "runs/short/policy/policy.json").is_file()

@@ -67,7 +67,7 @@ def test_killed_it_goes_on_from_its_checkpoint_bit_for_bit(tmp_path: Path) -> No
 
 def test_a_checkpoint_holds_both_adapters_and_the_value_head(tmp_path: Path) -> None:
     generator, _ = run(tmp_path, 2)
-    from rewriting.runtime.checkpoints import load_checkpoint
+    from rewriting.runtime.training.checkpoints import load_checkpoint
 
     parts = load_checkpoint(tmp_path / "checkpoints/step_00000002")
     assert {"module", "reference", "optimizer", "kl", "reward", "log", "samples"} <= set(parts)

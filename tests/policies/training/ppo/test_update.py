@@ -1,6 +1,6 @@
 """How a batch is cut into minibatches."""
 
-from policies.training.ppo.update import minibatches
+from policies.training.ppo.loop import minibatches
 
 
 def test_minibatches_take_one_row_of_every_block() -> None:

@@ -12,10 +12,11 @@ from typing import Any
 
 from accelerate import Accelerator
 
-from policies.training.reinforce.loop import Result, train
+from policies.training.run import Result
 from rewards.kl import AdaptiveController, KLPenalty
 from rewards.reward_sum import RewardSum, Term
 from rewriting.exchange import Exchange
+from tests.policies.training.flat import train_reinforce
 from tests.policies.training.toy_agent import ToyAgent
 
 EXCHANGES = [
@@ -72,7 +73,7 @@ def run(output: Path, steps: int, kind: str = "toy", **options: Any) -> tuple[An
         **options,
     }
     reward = settings.pop("reward")
-    result = train(
+    result = train_reinforce(
         agent, reward, EXCHANGES, output=output, accelerator=Accelerator(), steps=steps, **settings
     )
     return agent, result

@@ -17,13 +17,13 @@ from accelerate import Accelerator
 from torch import Tensor
 
 from policies.editing.actions import Action, LogProbs
-from policies.training.reinforce.loop import train
 from policies.training.rollouts import joint
 from rewards.kl import FixedController, KLPenalty
 from rewriting.edits import apply_edit
 from rewriting.exchange import Exchange
 from rewriting.loop import EditState
 from rewriting.sentences import split_sentences
+from tests.policies.training.flat import train_reinforce as train
 from tests.policies.training.toy_agent import ToyAgent, ToyReward, every_action
 
 POSITION = [math.log(p) for p in (1 / 2, 1 / 4, 1 / 8, 1 / 8)]

@@ -15,10 +15,11 @@ from accelerate import Accelerator
 from accelerate.tracking import GeneralTracker
 
 from policies.training.reinforce.log import METRICS, Outcome
-from policies.training.reinforce.loop import paid, train
+from policies.training.reinforce.loop import penalised_rewards
 from rewards.kl import FixedController, KLPenalty
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
+from tests.policies.training.flat import train_reinforce as train
 from tests.policies.training.reinforce.run import EXCHANGES, rewards, run
 from tests.policies.training.toy_agent import ToyAgent, ToyReward
 
@@ -305,7 +306,7 @@ def test_samples_without_a_reward_teach_nothing(tmp_path: Path) -> None:
 
 
 def test_collapse_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, logger="policies.training.reinforce.loop"):
+    with caplog.at_level(logging.WARNING, logger="policies.training.run"):
         run(tmp_path, 25, reward=ToyReward(lambda before, after: 1.0), show_every=1000)
     flat = [r.getMessage() for r in caplog.records if "same reward" in r.getMessage()]
     assert len(flat) == 1
@@ -315,7 +316,7 @@ def test_collapse_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture)
 def test_a_reference_that_rules_a_sample_out_is_an_error() -> None:
     outcome = Outcome(1.0, {}, (), (), (), (), penalty=float("inf"))
     with pytest.raises(UserError, match="top_p 1"):
-        paid([outcome])
+        penalised_rewards([outcome])
 
 
 @pytest.mark.parametrize(
@@ -347,9 +348,9 @@ def test_no_exchanges_are_the_users_mistake(tmp_path: Path) -> None:
 
 
 def test_other_settings_do_not_go_on(tmp_path: Path) -> None:
-    run(tmp_path, 1, settings={"learning_rate": 1})
+    run(tmp_path, 1, same={"learning_rate": 1})
     with pytest.raises(UserError, match="learning_rate was 1 and is now 2"):
-        run(tmp_path, 2, settings={"learning_rate": 2})
+        run(tmp_path, 2, same={"learning_rate": 2})
 
 
 def test_more_rows_than_exchanges_are_drawn_again(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from rewriting.errors import UserError
-from rewriting.runtime.checkpoints import Checkpoints, load_checkpoint
 from rewriting.runtime.seeds import derive_seed
+from rewriting.runtime.training.checkpoints import Checkpoints, load_checkpoint
 from rewriting.runtime.trees import pack, unpack
 
 
@@ -133,7 +133,7 @@ def test_at_least_two_are_kept() -> None:
 
 KILLS = """
 import json, os, random, signal, sys, torch
-from rewriting.runtime.checkpoints import Checkpoints, load_checkpoint
+from rewriting.runtime.training.checkpoints import Checkpoints, load_checkpoint
 
 torch.set_num_threads(1)
 folder, chance, committed = sys.argv[1], random.Random(0), 0

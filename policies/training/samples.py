@@ -7,41 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from policies.training.reinforce.log import Outcome
-from policies.training.rollouts import Episode
 from rewriting.runtime.files import disk_errors
 
 Rows = Sequence[Mapping[str, Any]]
+Columns = Mapping[str, Callable[[Mapping[str, Any]], Any]]
 OnSamples = Callable[[str, Rows], None]
-"""Called with a title and rows as `sample_rows` gives them."""
-
-
-def sample_rows(
-    step: int, episodes: Sequence[Episode], outcomes: Sequence[Outcome], num_samples: int = 1
-) -> list[dict[str, Any]]:
-    """The first of the `num_samples` samples of every exchange, as lines of samples.jsonl."""
-    pairs = list(zip(episodes, outcomes, strict=True))[::num_samples]
-    return [
-        {
-            "step": step,
-            "id": episode.exchange.id,
-            "seeker_post": episode.exchange.seeker_post,
-            "response_post": episode.exchange.response_post,
-            "rewritten_response": episode.rewrite.rewritten_response,
-            "edits": [edit.row() for edit in episode.rewrite.edits],
-            "reward": outcome.reward,
-            "rewards": dict(outcome.terms),
-            "kl": outcome.k1,
-        }
-        for episode, outcome in pairs
-    ]
-
-
-def headline(row: Mapping[str, float]) -> str:
-    """A row of the log in a few words."""
-    keys = ("reward", "kl_k1", "share_keep", "distinct_sentences")
-    known = [f"{key} {row[key]:.3f}" for key in keys if key in row]
-    return f"step {row['step']:.0f}: {', '.join(known)}"
+"""Called with a title and rows of samples.jsonl."""
 
 
 class SampleFile:
@@ -81,23 +52,46 @@ class SampleFile:
 
 def print_samples(title: str, rows: Rows) -> None:
     """Samples as a table: the posts, the rewrite with what is new in green, the rewards."""
-    from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     from rewriting.show import new_sentences
 
-    table = Table(title=Text(title), title_justify="left", show_lines=True)
-    table.add_column("seeker", ratio=3, style="dim")
-    table.add_column("response, what is new in green", ratio=5)
-    table.add_column("rewards", no_wrap=True)
-    for row in rows:
+    def marked(row: Mapping[str, Any]) -> Text:
         text = Text()
         for piece, is_new in new_sentences(row["response_post"], row["rewritten_response"]):
             text.append(piece, style="bold green" if is_new else "")
+        return text
+
+    _print(title, rows, {"response, what is new in green": marked})
+
+
+def print_responses(title: str, rows: Rows) -> None:
+    """Samples as a table: the seeker, the human's and the generator's response, the rewards."""
+    from rich.text import Text
+
+    human = {"human response": lambda row: Text(shortened(row["response_post"]), style="dim")}
+    _print(
+        title, rows, human | {"generated": lambda row: Text(shortened(row["rewritten_response"]))}
+    )
+
+
+def _print(
+    title: str, rows: Rows, columns: Mapping[str, Callable[[Mapping[str, Any]], Any]]
+) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(title), title_justify="left", show_lines=True)
+    table.add_column("seeker", ratio=3, style="dim")
+    for name in columns:
+        table.add_column(name, ratio=5)
+    table.add_column("rewards", no_wrap=True)
+    for row in rows:
         values = {"total": row["reward"], **row["rewards"]}
         lines = [f"{name} {value:.3f}" for name, value in values.items() if value is not None]
-        table.add_row(Text(shortened(row["seeker_post"])), text, Text("\n".join(lines)))
+        cells = [cell(row) for cell in columns.values()]
+        table.add_row(Text(shortened(row["seeker_post"])), *cells, Text("\n".join(lines)))
     Console().print(table)
 
 

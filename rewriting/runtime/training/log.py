@@ -10,7 +10,7 @@ from typing import Any
 from rewriting.runtime.files import disk_errors
 
 
-class LossLog:
+class Log:
     """A JSON line per step. A part of the checkpoint, so that a resumed log has no step twice."""
 
     def __init__(self, folder: Path, writes: bool) -> None:

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +10,10 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from rewriting.errors import UserError
-from rewriting.runtime.supervised import LossLog, Result, check_replicas, rate_factor, train
+from rewriting.runtime.training.log import Log
+from rewriting.runtime.training.run import rate_factor
+from rewriting.runtime.training.supervised import train
+from rewriting.runtime.training.weights import Result
 
 ROWS = [(float(x), 2.0 * x + 1.0) for x in range(-8, 8)]
 
@@ -79,18 +81,18 @@ def test_micro_batches_change_no_loss(tmp_path: Path) -> None:
 
 def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, result = fit(tmp_path / "whole", dropout=0.5)
-    add = LossLog.add
+    add = Log.add
 
-    def stopping(self: LossLog, row: dict[str, float]) -> None:
+    def stopping(self: Log, row: dict[str, float]) -> None:
         if row["step"] == 8:
             raise KeyboardInterrupt  # as if killed: steps 6 to 8 are lost
         add(self, row)
 
-    monkeypatch.setattr(LossLog, "add", stopping)
+    monkeypatch.setattr(Log, "add", stopping)
     with pytest.raises(KeyboardInterrupt):
         fit(tmp_path / "cut", dropout=0.5)
     assert [row["step"] for row in lines(tmp_path / "cut")] == list(range(1, 8))
-    monkeypatch.setattr(LossLog, "add", add)
+    monkeypatch.setattr(Log, "add", add)
     again, again_result = fit(tmp_path / "cut", dropout=0.5)
     assert again_result == result
     assert lines(tmp_path / "cut") == lines(tmp_path / "whole")
@@ -127,10 +129,3 @@ def test_no_rows_are_the_users_mistake(tmp_path: Path) -> None:
             micro_batch_size=1,
             learning_rate=0.1,
         )
-
-
-@pytest.mark.parametrize("kind", ["DEEPSPEED", "FSDP"])
-def test_launchers_that_shard_are_refused(kind: str) -> None:
-    with pytest.raises(UserError, match=r"launch/gpus\.yaml.* `train\.py grpo`.*launch/fsdp\.yaml"):
-        check_replicas(SimpleNamespace(distributed_type=f"DistributedType.{kind}"))
-    check_replicas(SimpleNamespace(distributed_type="DistributedType.MULTI_GPU"))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from policies.training.reinforce.curves import plot_curves, reward_panels
+from policies.training.curves import plot_curves, reward_panels
 
 
 def test_curves_of_a_short_and_a_long_run(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from policies.training.reinforce.samples import SampleFile, headline, print_samples, shortened
+from policies.training.reinforce.log import headline
+from policies.training.samples import SampleFile, print_samples, shortened
 
 ROW = {
     "step": 3,

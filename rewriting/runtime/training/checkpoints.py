@@ -9,8 +9,8 @@ A trainer uses it in three lines:
 `steps` restores the newest whole checkpoint, yields the steps that are left, saves every so often
 and at the end, and on SIGTERM or Ctrl-C finishes the step, saves and exits. A part is anything
 with `state_dict` and `load_state_dict`. Generator states are not saved: the randomness of a step
-follows from its number (seeds.py). State that differs between processes, as FSDP's, is the
-caller's to gather first.
+follows from its number (seeds.py). All processes ask the parts for their state, so that weights
+which are shared out among them can be gathered; the first one writes.
 """
 
 from __future__ import annotations
@@ -114,9 +114,11 @@ class Checkpoints:
     def save(self, step: int, **parts: Part) -> Path:
         """Write the parts as they are after `step` steps; visible only when whole."""
         target = self.folder / f"step_{step:08d}"
+        # Every process asks: the weights of a sharded model are gathered from all of them.
+        states = {name: part.state_dict() for name, part in parts.items()}
         if self.accelerator is None or self.accelerator.is_main_process:
             with disk_errors(target):
-                self._write(target, step, {name: part.state_dict() for name, part in parts.items()})
+                self._write(target, step, states)
                 self._prune(target)
         if self.accelerator is not None:
             self.accelerator.wait_for_everyone()

@@ -1,0 +1,33 @@
+"""The hyperparameters of REINFORCE, each written once: default, help, bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from policies.training.settings import PolicySettings
+from rewriting.runtime.training.settings import setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(PolicySettings):
+    """The hyperparameters of `train`. batch_size counts exchanges, micro_batch_size actions."""
+
+    num_samples: int = setting(4, "How many rewrites are sampled of each exchange.", least=1)
+    estimator: str = setting(
+        "leave_one_out", "Advantages: leave_one_out, moving_average (the paper's) or ppo."
+    )
+    inner_epochs: int = setting(
+        1, "With ppo: how many epochs are trained on each batch of samples.", least=1
+    )
+    clip: float = setting(
+        0.2, "With ppo: how far the probability ratio of a token may move from 1.", least=0
+    )
+    baseline_decay: float = setting(
+        0.9, "With moving_average: the decay of the average reward.", least=0, greatest=1
+    )
+    normalise: bool = setting(False, "Divide the advantages by their root mean square.")
+    entropy_weight: float = setting(
+        0.0, "Weight of the entropy bonus for the choice of a position, per nat.", least=0
+    )
+    span_length: int = setting(4, "How many sentences the policy sees at once.", least=1)
+    max_edits: int = setting(1, "How many edits a span gets at the most.", least=1)

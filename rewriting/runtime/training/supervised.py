@@ -1,0 +1,111 @@
+"""One supervised training loop for adapters, small heads and whole models.
+
+The caller passes a module, a loss function and rows; the loop knows nothing of what is learnt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from rewriting.errors import UserError
+from rewriting.runtime.training.engine import Engine
+from rewriting.runtime.training.log import plot
+from rewriting.runtime.training.run import Run
+from rewriting.runtime.training.settings import RunSettings
+from rewriting.runtime.training.weights import Result
+
+T = TypeVar("T")
+RowsLoss = Callable[[Sequence[T]], tuple[Tensor, float]]
+"""Rows → the sum of their losses, and what it is to be divided by (rows, tokens, weights)."""
+
+
+def train(
+    module: nn.Module,
+    loss: RowsLoss[T],
+    train_rows: Sequence[T],
+    dev_rows: Sequence[T],
+    *,
+    output: Path,
+    accelerator: Any,
+    settings: Mapping[str, Any] | None = None,
+    size: Callable[[T], int] | None = None,
+    rate_factors: Mapping[str, float] | None = None,
+    average: float = 0.0,
+    dev_score: Callable[[], float] | None = None,
+    layers: Sequence[str] = (),
+    title: str = "training",
+    **options: Any,
+) -> Result:
+    """Train the parameters of `module` that require gradients; leave it with the best ones.
+
+    options: of RunSettings, such as steps, batch_size and learning_rate. settings: plain values
+    that a resumed run must have too. size: the length of a row; micro-batches are then cut from
+    rows of similar length. rate_factors: what the learning rate is multiplied with for parameters
+    whose name holds a word. average: the decay of the moving average of the weights that is
+    measured and kept; 0 is the weights themselves. dev_score: called on the module in evaluation
+    mode, what to keep the best by, lower is better; by default the loss over `dev_rows`. layers:
+    what FSDP2 gathers one by one (engine.py, Door).
+
+    `output` gets checkpoints, log.jsonl, loss.png; a finished run started again returns at once.
+    """
+    if not train_rows or not dev_rows:
+        raise UserError(f"{len(train_rows)} rows to train on and {len(dev_rows)} for dev: too few.")
+    chosen = RunSettings(**{"warmup": 0.1, "eval_every": 100, "save_every": 100} | options)
+    parts: dict[str, Any] = {"rate_factors": rate_factors, "average": average, "layers": layers}
+    run = Run(
+        module, chosen, output=output, accelerator=accelerator, title=title, same=settings, **parts
+    )
+    with run:
+        for step in run.steps():
+            rows = [train_rows[number] for number in run.rows(len(train_rows), step)]
+            done = step + 1
+            module.train()
+            sums, norm = run.engine.update(
+                loss, in_batches(rows, chosen.micro_batch_size, size), name=f"step {done}"
+            )
+            run.average.update()
+            row = {"step": done, "loss": sums[0] / sums[1], "grad_norm": norm or 0.0}
+            row["rate"] = run.rate(step)
+            if run.is_measured(done):
+                with run.average.in_place(), run.engine.whole():
+                    module.eval()
+                    shared = _shared(dev_rows, accelerator)
+                    batches = in_batches(shared, chosen.micro_batch_size, size)
+                    row["dev_loss"] = (
+                        dev_score() if dev_score else mean_loss(run.engine, loss, batches)
+                    )
+                    run.best.offer(row["dev_loss"], done)
+            run.record(row)
+        # A finished run that is started again has no step left: it restores and comes here.
+    if accelerator.is_main_process:
+        plot(run.log.rows, output / "loss.png", title)
+    best = run.finish()
+    assert best is not None  # the last step is always measured
+    return best
+
+
+def in_batches(
+    rows: Sequence[T], batch_size: int, size: Callable[[T], int] | None = None
+) -> list[Sequence[T]]:
+    """Rows in micro-batches, those of similar size together."""
+    ordered = sorted(rows, key=size) if size else rows
+    return [ordered[start : start + batch_size] for start in range(0, len(ordered), batch_size)]
+
+
+def _shared(rows: Sequence[T], accelerator: Any) -> Sequence[T]:
+    return rows[accelerator.process_index :: accelerator.num_processes]
+
+
+@torch.no_grad()
+def mean_loss(engine: Engine, loss: RowsLoss[T], batches: Sequence[Sequence[T]]) -> float:
+    """The loss over the rows of all processes."""
+    with engine.accelerator.autocast():
+        found = [(float(total), weight) for total, weight in map(loss, batches)]
+    sums = [sum(column) for column in zip(*found, strict=True)] or [0.0, 0.0]
+    total, weight = engine.total(sums)
+    return total / weight
