@@ -79,7 +79,7 @@ class PPOSteps:
         from policies.generating.generator import Generator
 
         self.settings = {"model": model, "adapter": "prefix", "inner_epochs": 2}
-        generator = Generator.create(model, max_context_tokens=40)
+        generator = Generator.create(model, max_context_tokens=64)
         self.contexts = [generator.context(exchange) for exchange in load_exchanges("sample")]
 
     def __call__(self, *, responses: int, tokens: int) -> Parts:
