@@ -7,9 +7,11 @@ with two, as `train.py partner` does: the same policy, exchanges, rewards and re
 the same steps, to the same figures up to rounding; two processes share the exchanges of each.
 
 Time is on the wall, of a whole step with all that processes tell each other: from where the rewards
-of one step begin to where those of the next do. The first of these is not counted. Only a machine
-that does nothing else, with a core for each process, gives a ratio that means anything. What two
-cores can do at the most is printed beside it: plain matrix products, in one process and in two.
+of one step begin to where those of the next do. The first of these is not counted. This ratio
+means something only on a machine that does nothing else, with a core for each process. Two figures
+beside it help to read it: the same in seconds of the processor, of which the slower of two
+processes counts, without what they wait for each other; and the most that two cores can do, which
+plain matrix products show.
 """
 
 from __future__ import annotations
@@ -38,10 +40,12 @@ class Timed:
 
     def __init__(self, reward: Any) -> None:
         self.reward = reward
-        self.times: list[float] = []
+        self.wall: list[float] = []
+        self.cpu: list[float] = []
 
     def score(self, **columns: Any) -> Any:
-        self.times.append(time.perf_counter())
+        self.wall.append(time.perf_counter())
+        self.cpu.append(time.process_time())
         return self.reward.score(**columns)
 
 
@@ -77,7 +81,8 @@ def worker(config: Config) -> dict[str, Any]:
         on_samples=None,
     )
     rewards = [row["reward"] for row in result.rows]
-    return {"seconds": counted(reward.times), "products": limit, "rewards": rewards}
+    spent = {"wall": counted(reward.wall), "cpu": counted(reward.cpu)}
+    return spent | {"products": limit, "rewards": rewards}
 
 
 def matrix_products(size: int = 768, count: int = 400) -> float:
@@ -91,21 +96,23 @@ def matrix_products(size: int = 768, count: int = 400) -> float:
     return time.perf_counter() - start
 
 
-def counted(times: list[float]) -> list[float]:
-    """Seconds from one call to the next, without the first: models may still be loading."""
-    return [later - sooner for sooner, later in pairwise(times[1:])]
+def counted(times: list[float]) -> float:
+    """Mean seconds from one call to the next, without the first: models may still be loading."""
+    found = [later - sooner for sooner, later in pairwise(times[1:])]
+    return sum(found) / len(found)
 
 
 def launch(config: Config, processes: int) -> dict[str, Any]:
-    """What the first of so many processes answers."""
+    """What the first of so many processes answers, with the time of the slowest."""
     with tempfile.TemporaryDirectory() as folder:
         told = asdict(config) | {"output": folder}
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
         command += ["--nproc_per_node", str(processes), __file__, "--worker", json.dumps(told)]
         threads = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
         subprocess.run(command, check=True, env={**os.environ, **threads})
-        answer: dict[str, Any] = json.loads((Path(folder) / "answer.json").read_text())
-    return answer
+        answers = [json.loads(file.read_text()) for file in sorted(Path(folder).glob("answer*"))]
+    slowest = {name: max(a[name] for a in answers) for name in ("wall", "cpu", "products")}
+    return {**answers[0], **slowest}
 
 
 def main() -> None:
@@ -120,26 +127,26 @@ def main() -> None:
     options = parser.parse_args()
     if options.worker:
         answer = worker(Config(**options.worker))
-        if os.environ["RANK"] == "0":
-            file = Path(options.worker["output"]) / "answer.json"
-            file.write_text(json.dumps(answer))
+        file = Path(options.worker["output"]) / f"answer{os.environ['RANK']}.json"
+        file.write_text(json.dumps(answer))
         return
     sizes = {"batch_size": options.exchanges, "num_samples": options.samples}
     sizes |= {"steps": options.steps + 2, "save_every": 1000, "dev_rows": 0}
     config = Config(**(asdict(defaults) | sizes | options.set))
     answers = {processes: launch(config, processes) for processes in (1, 2)}
-    means = {n: sum(a["seconds"]) / len(a["seconds"]) for n, a in answers.items()}
-    ratio = means[1] / means[2]
-    for processes, seconds in means.items():
-        print(f"{processes} process(es) with one thread: {seconds:8.2f} s a step")
-    limit = 2 * answers[1]["products"] / answers[2]["products"]
-    print(f"two are {ratio:.2f} × one (mark: at least {MARK}); matrix products: {limit:.2f} ×")
+    seconds = {clock: {n: answers[n][clock] for n in answers} for clock in ("wall", "cpu")}
+    ratios = {clock: means[1] / means[2] for clock, means in seconds.items()}
+    ratios["matrix products"] = 2 * answers[1]["products"] / answers[2]["products"]
+    for clock, means in seconds.items():
+        print(f"seconds of a step ({clock}): one process {means[1]:.2f}, two {means[2]:.2f}")
+    print(f"two are {ratios['wall']:.2f} × one (mark: at least {MARK}); ", end="")
+    print(f"processor {ratios['cpu']:.2f} ×, matrix products {ratios['matrix products']:.2f} ×")
     gap = max(abs(a - b) for a, b in zip(*(answers[n]["rewards"] for n in (1, 2)), strict=True))
     print(f"largest difference of a step's mean reward: {gap:.1e}")
     if options.json:
         figures = {"exchanges": config.batch_size, "samples": config.num_samples}
-        figures |= {"steps": options.steps, "seconds": means, "ratio": ratio}
-        figures |= {"limit": limit, "gap": gap}
+        figures |= {"steps": options.steps, "seconds": seconds}
+        figures |= {"ratios": ratios, "gap": gap}
         options.json.write_text(json.dumps(figures, indent=2) + "\n")
 
 
