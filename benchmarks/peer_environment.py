@@ -9,15 +9,16 @@ from importlib.metadata import version
 from pathlib import Path
 
 TRL = (
-    "trl==0.9.6",
-    "transformers==4.44.2",
-    "peft<0.14",
-    "accelerate<1.0",
-    "datasets==2.21.0",
-    "numpy<2",
-    "pyarrow<20",
-    "pandas<2.3",
-    "rich",
+    "trl==0.11.4",
+    "transformers==4.45.2",
+    "peft==0.13.2",
+    "accelerate==1.0.1",
+    "datasets==3.0.2",
+    "numpy==1.26.4",
+    "pyarrow==19.0.1",
+    "pandas==2.2.3",
+    "rich==15.0.0",
+    "tyro==1.0.16",
 )
 """The last TRL with PPO for encoder-decoders, and what it still runs with."""
 

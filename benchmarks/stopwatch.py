@@ -9,17 +9,20 @@ from contextlib import contextmanager
 import torch
 
 
-def seconds() -> float:
+def is_of_the_processor() -> bool:
     """With one thread on a CPU, processor time: what else the machine does hardly changes it.
 
     With several threads, or a GPU, time on the wall: set OMP_NUM_THREADS=1 for a busy machine.
     """
-    alone = torch.get_num_threads() == 1 and not torch.cuda.is_available()
-    return time.process_time() if alone else time.perf_counter()
+    return torch.get_num_threads() == 1 and not torch.cuda.is_available()
+
+
+def seconds() -> float:
+    return time.process_time() if is_of_the_processor() else time.perf_counter()
 
 
 class Stopwatch:
-    """A `Clock` of policies/training/reinforce/log.py in these seconds."""
+    """A `Clock` of policies/training/figures.py in these seconds."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""The side of TRL 0.9.6 in ppo.py, which starts it in an environment with that version.
+"""The side of TRL 0.11.4 in ppo.py, which starts it in an environment with that version.
 
 As its own examples do it: `PPOTrainer.generate`, then `PPOTrainer.step`. In its favour, all
 responses are generated in one batch (its default are four at a time), and dropout is off.

@@ -26,7 +26,8 @@ class EmpathyChange:
     In: completions, seeker_post, response_post. Out: −6 to 6; 0 for an unchanged response. A blank
     response communicates nothing and has empathy 0, whatever an identifier would say of it. The
     change of each mechanism is logged as a part: a rise by questions alone is to be seen.
-    batch_size: originals that are assessed at once.
+    batch_size: with 1, originals are assessed one by one and remembered; with more, together with
+    the rewrites, at every call.
 
         EmpathyChange(identifier)(completions=["Oh no! That hurts."], seeker_post=["I failed."],
                                   response_post=["Oh."])
@@ -43,7 +44,7 @@ class EmpathyChange:
         self.__name__ = name
         self.identifier = identifier
         self.argmax = argmax
-        self._before = BatchedScores(self._assess, batch_size=batch_size)
+        self._before = BatchedScores(self._assess) if batch_size == 1 else None
 
     def __call__(
         self,
@@ -54,24 +55,27 @@ class EmpathyChange:
         log_extra: Callable[[str, Any], None] | None = None,
         **_: Any,
     ) -> list[float]:
-        rewritten = texts(completions)
-        before = self._before(list(zip(seeker_post, response_post, strict=True)))
-        changed = [
-            (seeker, new)
-            for seeker, new, old in zip(seeker_post, rewritten, response_post, strict=True)
-            if new != old
-        ]
-        unique = list(dict.fromkeys(changed))
-        after = dict(zip(unique, self._assess(unique), strict=True))
-        rows = zip(seeker_post, rewritten, response_post, before, strict=True)
-        levels = [
-            (earlier, earlier if new == old else after[seeker, new])
-            for seeker, new, old, earlier in rows
-        ]
+        before = list(zip(seeker_post, response_post, strict=True))
+        after = list(zip(seeker_post, texts(completions), strict=True))
+        levels = self._both(before, after)
         if log_extra is not None:
             for place, mechanism in enumerate(MECHANISMS):
                 log_extra(mechanism, [now[place] - earlier[place] for earlier, now in levels])
         return [sum(now) - sum(earlier) for earlier, now in levels]
+
+    def _both(self, before: list[Pair], after: list[Pair]) -> list[tuple[Levels, Levels]]:
+        """The levels of every original and of its rewrite."""
+        if self._before is None:
+            # In one call: most sentences of a rewrite stand in the original too, and are read once.
+            pairs = list(dict.fromkeys([*before, *after]))
+            found = dict(zip(pairs, self._assess(pairs), strict=True))
+            return [(found[old], found[new]) for old, new in zip(before, after, strict=True)]
+        known = self._before(before)
+        changed = [new for old, new in zip(before, after, strict=True) if new != old]
+        unique = list(dict.fromkeys(changed))
+        found = dict(zip(unique, self._assess(unique), strict=True))
+        rows = zip(before, after, known, strict=True)
+        return [(levels, levels if new == old else found[new]) for old, new, levels in rows]
 
     def _assess(self, pairs: list[Pair]) -> list[Levels]:
         """The level of each mechanism."""

@@ -33,6 +33,15 @@ def test_the_change_of_each_mechanism_is_a_part() -> None:
     assert scores.terms["change"] == pytest.approx(parts)
 
 
+def test_with_batches_originals_and_rewrites_are_assessed_in_one_call() -> None:
+    one_by_one, identifier = EmpathyChange(FakeIdentifier()), FakeIdentifier()
+    assert EmpathyChange(identifier, batch_size=8)(**COLUMNS) == one_by_one(**COLUMNS)
+    (asked,) = identifier.asked
+    assert sorted(asked) == sorted(set(asked))
+    assert ("I failed.", "I am sorry.") in asked
+    assert ("I failed.", "I am sorry. Why?") in asked
+
+
 def test_equal_pairs_are_assessed_once_and_originals_never_again() -> None:
     identifier = FakeIdentifier()
     term = EmpathyChange(identifier)
