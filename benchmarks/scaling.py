@@ -9,9 +9,11 @@ One size grows at a time, from a small step:
   tokens of a response.
 
 Printed for every part of a step: its seconds at 1 ×, how many times as many it takes at 4 × and at
-16 ×, and from 4 × to 16 ×. The smallest step is taken twice and the quicker one counts, since the
-first one warms up. No exchange comes twice, so that no score is remembered. What grows faster than
-the work, by more than a tenth, is marked with an exclamation mark.
+16 ×, and from 4 × to 16 ×. The same is printed of the tokens that the policy wrote: it may leave a
+reply as it is, and a step in which it often does costs little. Its learning rate is 0, lest it does
+so more and more. The smallest step is taken twice and the quicker one counts, since the first one
+warms up. No exchange comes twice, so that no score is remembered. What grows faster than its size,
+by more than a tenth, is marked with an exclamation mark.
 """
 
 from __future__ import annotations
@@ -41,8 +43,9 @@ PAIRS = {"4 : 1": (4, 1), "16 : 1": (16, 1), "16 : 4": (16, 4)}
 SLACK = 1.1
 PARTNER = {"samples": 2, "exchanges": 2, "sentences": 2}
 PPO = {"responses": 4, "tokens": 8}
+WRITTEN = "tokens written"
 Parts = dict[str, float]
-"""Seconds by part of a step; all of it as `step`."""
+"""Seconds by part of a step, all of it as `step`; and the tokens that were written."""
 
 
 class PartnerSteps:
@@ -58,8 +61,10 @@ class PartnerSteps:
         self.ours.config = replace(self.ours.config, num_samples=samples)
         self.number += 1
         clock = Stopwatch()
-        self.ours.step(self.number, [next(rows) for _ in range(exchanges)], clock)
-        return {name.removeprefix("seconds_"): spent for name, spent in clock.seconds.items()}
+        episodes = self.ours.step(self.number, [next(rows) for _ in range(exchanges)], clock)
+        parts = {name.removeprefix("seconds_"): spent for name, spent in clock.seconds.items()}
+        written = sum(len(turn.action.tokens) for episode in episodes for turn in episode.turns)
+        return with_sum(parts, written)
 
 
 def responses_of(length: int) -> Iterator[Exchange]:
@@ -88,7 +93,11 @@ class PPOSteps:
         sizes["scores"] = [float(row % 5) for row in range(responses)]
         clocks = TwoClocks()
         ppo_step(self.settings | sizes)(clocks)
-        return clocks.cpu if is_of_the_processor() else clocks.wall
+        return with_sum(clocks.cpu if is_of_the_processor() else clocks.wall, responses * tokens)
+
+
+def with_sum(seconds: Parts, written: int) -> Parts:
+    return {**seconds, "step": sum(seconds.values()), WRITTEN: float(written)}
 
 
 def grown(step: Callable[..., Parts], base: Mapping[str, int], name: str) -> dict[int, Parts]:
@@ -97,8 +106,7 @@ def grown(step: Callable[..., Parts], base: Mapping[str, int], name: str) -> dic
     for factor in FACTORS:
         sizes = {**base, name: factor * base[name]}
         tries = [step(**sizes) for _ in range(2 if factor == 1 else 1)]
-        parts = min(tries, key=lambda parts: sum(parts.values()))
-        found[factor] = parts | {"step": sum(parts.values())}
+        found[factor] = min(tries, key=lambda parts: parts["step"])
         print(f"{name} {sizes[name]}: {found[factor]['step']:.1f} s", file=sys.stderr, flush=True)
     return found
 
@@ -118,7 +126,7 @@ def is_worse_than_linear(ratios: Mapping[str, float]) -> bool:
 def report(name: str, base: int, found: Mapping[int, Parts]) -> dict[str, dict[str, float]]:
     """Print the growth of every part, and return it."""
     title = f"{name} {', '.join(str(base * factor) for factor in FACTORS)}"
-    print(f"{title:<28}{'seconds at 1 ×':>16}" + "".join(f"{name:>10}" for name in PAIRS))
+    print(f"{title:<28}{'at 1 ×':>16}" + "".join(f"{name:>10}" for name in PAIRS))
     ratios = {part: growth(found, part) for part in found[1]}
     for part, values in ratios.items():
         mark = " !" if is_worse_than_linear(values) else ""
@@ -139,8 +147,9 @@ def main() -> None:
     if unknown := set(chosen) - set(names):
         raise SystemExit(f"error: there is no size {unknown.pop()!r}; use {', '.join(names)}.")
     figures: dict[str, Any] = {}
+    still = {"learning_rate": 0.0}
     kinds: list[tuple[Mapping[str, int], Callable[[], Callable[..., Parts]]]] = [
-        (PARTNER, lambda: PartnerSteps(Config(**(asdict(Config()) | options.set)))),
+        (PARTNER, lambda: PartnerSteps(Config(**(asdict(Config()) | still | options.set)))),
         (PPO, lambda: PPOSteps(options.ppo_model)),
     ]
     for base, make in kinds:

@@ -32,11 +32,14 @@ def test_one_size_grows_and_the_quicker_of_two_small_steps_counts(script: dict[s
 
     def step(rows: int, tokens: int) -> dict[str, float]:
         asked.append((rows, tokens))
-        return {"sampling": float(rows * tokens), "update": 9.0 if len(asked) == 1 else 1.0}
+        update = 9.0 if len(asked) == 1 else 1.0
+        parts = {"sampling": float(rows * tokens), "update": update}
+        found: dict[str, float] = script["with_sum"](parts, 5)
+        return found
 
     found = script["grown"](step, {"rows": 3, "tokens": 2}, "tokens")
     assert asked == [(3, 2), (3, 2), (3, 8), (3, 32)]
-    assert found[1] == {"sampling": 6.0, "update": 1.0, "step": 7.0}
+    assert found[1] == {"sampling": 6.0, "update": 1.0, "step": 7.0, "tokens written": 5.0}
     assert script["growth"](found, "sampling") == {"4 : 1": 4.0, "16 : 1": 16.0, "16 : 4": 4.0}
 
 
@@ -65,6 +68,7 @@ def test_the_script_itself(tmp_path: Path) -> None:
     printed, found = run_script("scaling.py", *arguments, output=tmp_path / "out.json")
     assert printed.count("16 : 4") == 2
     assert set(found) == {"samples", "tokens"}
-    parts = {"sampling", "rewards", "reference", "update", "step"}
+    parts = {"sampling", "rewards", "reference", "update", "step", "tokens written"}
     assert set(found["samples"]["growth"]) == parts
     assert found["tokens"]["growth"]["sampling"]["16 : 4"] > 1.5
+    assert found["tokens"]["growth"]["tokens written"]["16 : 4"] == 4
