@@ -45,7 +45,7 @@ class Config:
         },
     )
     identifier: str = field(
-        default="joint", metadata={"help": "The identifier that the gate stands beside."}
+        default="grounded", metadata={"help": "The identifier that the gate stands beside."}
     )
     encoder: str = field(
         default="minilm-l6", metadata={"help": "Sentence encoder: a short name, folder or hub id."}

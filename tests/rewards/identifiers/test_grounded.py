@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from rewards.identifiers.assessment import Assessment
+from rewards.identifiers.context_gate import read_settings
 from rewards.identifiers.grounded import GroundedIdentifier
-from rewards.identifiers.named import NAMES, is_grounded, load_identifier
+from rewards.identifiers.named import DEFAULT_IDENTIFIER, NAMES, is_grounded, load_identifier
 from rewards.named import Models
 from rewards.reading.reader import SETTINGS, SentenceReader
 from rewriting.errors import UserError
@@ -174,9 +175,11 @@ def test_mistakes_are_named(folder: Path, tmp_path: Path) -> None:
         GroundedIdentifier.load(tmp_path)
 
 
-def test_which_identifiers_have_a_reader() -> None:
+def test_it_is_inside_the_default() -> None:
+    assert DEFAULT_IDENTIFIER == "in-context"
+    assert read_settings(NAMES["in-context"])["identifier"] == "grounded"
+    assert is_grounded(None)
     assert is_grounded("grounded")
-    assert not is_grounded(None)
     assert not is_grounded("epitome")
     assert not is_grounded("judge:some-model")
     assert NAMES["grounded"].name == "reader"

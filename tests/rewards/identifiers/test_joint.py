@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rewards.identifiers.context_gate import read_settings
 from rewards.identifiers.joint import JointIdentifier
-from rewards.identifiers.named import DEFAULT_IDENTIFIER, NAMES, load_identifier
+from rewards.identifiers.named import load_identifier
 from rewards.sense import BARS, SenseModel, SenseReading
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
@@ -80,11 +79,6 @@ def test_a_folder_with_bars_is_an_identifier(tmp_path: Path) -> None:
     posts = [text[:200] for text in ODD_TEXTS]
     together = found.assess(posts, posts)
     assert [found.assess([post], [post])[0] for post in posts] == together
-
-
-def test_it_is_inside_the_default() -> None:
-    assert DEFAULT_IDENTIFIER == "in-context"
-    assert read_settings(NAMES["in-context"])["identifier"] == "joint"
 
 
 @pytest.mark.integration
