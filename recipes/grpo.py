@@ -46,7 +46,7 @@ SETTINGS = "settings.json"
 NO_DIFFERENCE = "output steps use_vllm gradient_checkpointing save_every report_to"
 """Settings that a run may go on with when they have changed."""
 REWARDS = (
-    "{empathy_change: 1.0, contrast: 1.5, fluency: {weight: 0.3, log: true}, repetition: 1.0, "
+    "{empathy_change: 1.0, contrast: 1.0, fluency: {weight: 0.3, log: true}, repetition: 1.0, "
     "kindness: 1.0, sense: 16.0, edit_size: 0}"
 )
 

@@ -17,7 +17,7 @@ from rewriting.runtime.training.settings import setting
 # Sense takes off what is about the post and wrong about it, which contrast pays for: more than
 # contrast can give, or the agent says false things with the post's words.
 PARTNER_REWARDS = (
-    "{empathy_change: 1.0, contrast: 1.5, fluency: {weight: 0.3, log: true}, coherence: 2.0, "
+    "{empathy_change: 1.0, contrast: 1.0, fluency: {weight: 0.3, log: true}, coherence: 2.0, "
     "repetition: 1.0, kindness: 1.0, sense: 16.0, edit_size: 0, specificity: 0}"
 )
 """What `train.py partner` rewards, `rewriting rewrite` ranks candidates by and `evaluate.py audit`
