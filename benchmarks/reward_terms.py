@@ -46,7 +46,6 @@ from recipes.shared import PARTNER_REWARDS
 from rewards.named import BUILT_INS, Models, build_rewards
 from rewards.new_sentences import new_sentences
 from rewards.reading.blocks import sentences_by_kind
-from rewards.reading.encoder import CPU_BATCH_TOKENS, GPU_BATCH_TOKENS
 from rewards.reward_sum import RewardSum
 from rewriting.data import load_exchanges
 from rewriting.edits import Edit, apply_edits
@@ -56,6 +55,7 @@ from rewriting.runtime.backbone import Backbone
 from rewriting.runtime.cache import ScoreCache
 from rewriting.runtime.log_probs import batches_by_length
 from rewriting.runtime.models import load_encoder, status
+from rewriting.runtime.tuned_encoder import CPU_BATCH_TOKENS, GPU_BATCH_TOKENS
 from rewriting.sentences import split_sentences
 
 FORMER_REWARDS = (

@@ -20,10 +20,10 @@ import torch
 from torch import Tensor, nn
 
 from rewards.contrast import new_of_rows
-from rewards.reading.encoder import TunedEncoder, load_trained, ready, trained_tensors
 from rewriting.errors import UserError
 from rewriting.runtime.cache import BatchedScores
 from rewriting.runtime.files import disk_errors, write_json
+from rewriting.runtime.tuned_encoder import TunedEncoder, load_trained, ready, trained_tensors
 
 SHIPPED = Path(__file__).parent / "shipped" / "kindness"
 SETTINGS, WEIGHTS = "kindness.json", "kindness.safetensors"

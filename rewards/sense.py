@@ -28,13 +28,13 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, normalize
 
 from rewards.contrast import new_of_rows
-from rewards.reading.encoder import load_trained, ready, trained_tensors
 from rewards.reading.labelled import Label, Page
 from rewards.reading.pair_encoder import PairEncoder, Row
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
 from rewriting.runtime.cache import BatchedScores
 from rewriting.runtime.files import disk_errors, write_json
+from rewriting.runtime.tuned_encoder import load_trained, ready, trained_tensors
 
 SHIPPED = Path(__file__).parent / "shipped" / "sense"
 SETTINGS, WEIGHTS = "sense.json", "sense.safetensors"

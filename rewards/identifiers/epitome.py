@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from rewards.identifiers.assessment import Assessment, Judgement
-from rewards.identifiers.epitome_model import EmpathyIdentifier, add_lora, shipped_state
+from rewards.identifiers.epitome_model import EmpathyIdentifier, shipped_state
 from rewards.identifiers.rationales import (
     choose_words,
     token_to_word_values,
@@ -30,6 +30,7 @@ from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
 from rewriting.runtime.files import disk_errors, write_json
 from rewriting.runtime.models import load_encoder
+from rewriting.runtime.tuned_encoder import add_lora
 
 SETTINGS, WEIGHTS = "identifier.json", "identifier.safetensors"
 PAIRS_AT_ONCE = 512  # bounds the memory of encoded texts

@@ -231,15 +231,6 @@ def evidence(states_BTD: Tensor, marks_BMT: Tensor) -> Tensor:
     return torch.cat([mean_BMD, count_BM.clamp(min=0.1).log()], dim=-1)
 
 
-def add_lora(encoder: nn.Module, rank: int, alpha: int, dropout: float = 0.0) -> nn.Module:
-    """Put LoRA on every linear layer of `encoder`, in place; everything else in it is frozen."""
-    from peft import LoraConfig, inject_adapter_in_model
-
-    linear = sorted(name for name, part in encoder.named_modules() if isinstance(part, nn.Linear))
-    config = LoraConfig(r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules=linear)
-    return inject_adapter_in_model(config, encoder)
-
-
 def shipped_state(
     model: EmpathyIdentifier, dtype: torch.dtype = torch.float16
 ) -> dict[str, Tensor]:

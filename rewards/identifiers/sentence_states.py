@@ -42,7 +42,7 @@ class SentenceStates(nn.Module):
         cache_size: int = CACHE_SIZE,
     ) -> None:
         super().__init__()
-        from rewards.identifiers.epitome_model import add_lora
+        from rewriting.runtime.tuned_encoder import add_lora
 
         self.encoder = encoder.requires_grad_(False)
         if rank:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from rewards.reading.encoder import TunedEncoder
 from rewriting.runtime.cache import BatchedScores
+from rewriting.runtime.tuned_encoder import TunedEncoder
 
 
 def info_nce(own_N: Tensor, others_NK: Tensor) -> Tensor:

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 from rewards.reading.blocks import Levels
-from rewards.reading.encoder import TunedEncoder
 from rewards.reading.reader import SentenceReader
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
+from rewriting.runtime.tuned_encoder import TunedEncoder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -20,9 +20,9 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
-from rewards.reading.encoder import CPU_BATCH_TOKENS, GPU_BATCH_TOKENS, TunedEncoder
 from rewriting.errors import UserError
 from rewriting.runtime.log_probs import batches_by_length
+from rewriting.runtime.tuned_encoder import CPU_BATCH_TOKENS, GPU_BATCH_TOKENS, TunedEncoder
 
 Row = tuple[str, Sequence[str]]
 """A post, and the sentences that are read under it."""

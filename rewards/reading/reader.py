@@ -38,10 +38,10 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from rewards.reading.critic import SecondOpinion, Vectors, contrasts
-from rewards.reading.encoder import TunedEncoder, load_trained, ready, trained_tensors
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
 from rewriting.runtime.files import disk_errors, write_json
+from rewriting.runtime.tuned_encoder import TunedEncoder, load_trained, ready, trained_tensors
 
 SHIPPED = Path(__file__).parent.parent / "shipped" / "reader"
 SETTINGS, WEIGHTS, SECOND = "reader.json", "reader.safetensors", "second."
