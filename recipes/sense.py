@@ -81,6 +81,10 @@ class Config:
         default=2,
         metadata={"help": "How often a page of machine sentences comes in a pass, at least 1."},
     )
+    fit_repeats: int = field(
+        default=2,
+        metadata={"help": "How often a page of the fits comes in a pass, at least 1."},
+    )
     start: str = field(
         default="",
         metadata={"help": "Folder of a sense model to go on from; '': the pretrained encoder."},
@@ -173,8 +177,10 @@ def pages_of(config: Config, split: str) -> list[Page]:
 
     train = split == "train"
     machine = labelled.machine_pages(SAMPLE / f"machine_sentences_{split}.jsonl")
+    fits = labelled.fit_pages(SAMPLE / f"fits_{split}.jsonl")
     posts = [
         *machine,
+        *fits,
         *labelled.rewrite_pages(load_exchanges(f"sample:rewrites_{split}")),
     ]
     for part in PARTS:
@@ -189,6 +195,7 @@ def pages_of(config: Config, split: str) -> list[Page]:
         posts = labelled.with_garbled(posts, seed)
     if train:
         posts += labelled.merged(machine, SENTENCES_OF_PAGE) * (config.machine_repeats - 1)
+        posts += labelled.merged(fits, SENTENCES_OF_PAGE) * (config.fit_repeats - 1)
         stock = read_sentences(STOCK) + weak_sentences(f"sample:counterfactuals_{split}")
         posts += labelled.calm_pages(load_exchanges("sample:calm"), stock, seed)
     kind = sentences(Kindness(), split)
@@ -269,7 +276,7 @@ def right_and_wrong(split: str) -> dict[str, list[tuple[str, str, bool, str]]]:
     import json
 
     from rewards.reading.blocks import sentences_by_kind
-    from rewards.reading.labelled import KINDS, MACHINE
+    from rewards.reading.labelled import KINDS, MACHINE, fit_pages
     from rewriting.data import load_exchanges
 
     found = {
@@ -281,6 +288,11 @@ def right_and_wrong(split: str) -> dict[str, list[tuple[str, str, bool, str]]]:
         ]
         for part in PARTS
     }
+    found["fits"] = [
+        (page.post, text, label.true == 1.0, "fits" if label.true else "does_not_fit")
+        for page in fit_pages(SAMPLE / f"fits_{split}.jsonl")
+        for text, label in page.sentences
+    ]
     lines = (SAMPLE / f"machine_sentences_{split}.jsonl").read_text(encoding="utf-8").splitlines()
     found["machine"] = [
         (row["seeker_post"], row["sentence"], MACHINE[row["label"]].true == 1.0, row["label"])
@@ -326,7 +338,8 @@ CARD = """# sense: is this sentence right for this post, or only about it?
 and stands behind the reward `sense` and the output gate.
 
 - Trained on {sentences:,} sentences on {pages:,} pages, a post each: sentences that writers of ours
-  put under posts, right and wrong on purpose (rewriting/sample/SENSE.md, COUNTERFACTUALS.md), the
+  put under posts, right and wrong on purpose (rewriting/sample/SENSE.md, COUNTERFACTUALS.md), kind
+  sentences that fit one post and not another (FITS.md), the
   labelled sentences of our own agents (MACHINE_SENTENCES.md), the new sentences of the rewrites
   (REWRITES.md), kindness sentences without a post, calm exchanges, and the labelled exchanges of
   {data}.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -97,6 +97,14 @@ MACHINE: Final[Mapping[str, Label]] = {
 """The same for the labels of machine sentences (rewriting/sample/MACHINE_SENTENCES.md)."""
 
 
+FIT_LEVELS: Final[Mapping[str, Callable[[int], KnownLevels]]] = {
+    "reaction": lambda level: (level, None, 0),
+    "interpretation": lambda level: (None, level, 0),
+    "question": lambda level: (0, 0, level),
+}
+"""The levels that a sentence of the fits earns where it fits, by its mechanism."""
+
+
 def pages_by_kind(exchanges: Iterable[Exchange]) -> list[Page]:
     """The pages of counterfactuals or of the sense corpus; a kind that is not known is named."""
     pages = []
@@ -121,6 +129,36 @@ def machine_pages(path: Path) -> list[Page]:
             raise UserError(
                 f"{path}, line {number}: a line needs seeker_post, sentence and label, one of "
                 f"{', '.join(MACHINE)} ({error})."
+            ) from error
+    return pages
+
+
+def fit_pages(path: Path) -> list[Page]:
+    """The pages of a file of fits: groups of posts and sentences, and under which post each of the
+    sentences is right (rewriting/sample/FITS.md). A bad line is named.
+
+    The same sentence is right under one post and wrong under another, so that only reading both
+    tells the two apart.
+    """
+    pages = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            group = json.loads(line)
+            rows = [
+                (str(row["text"]), FIT_LEVELS[row["mechanism"]](int(row["level"])), row["fits"])
+                for row in group["sentences"]
+            ]
+            for place, post in enumerate(group["posts"]):
+                found = tuple(
+                    (text, welcome(levels) if fits[place] else WRONG)
+                    for text, levels, fits in rows
+                    if fits[place] is not None
+                )
+                pages.append(Page(str(post), found))
+        except (json.JSONDecodeError, KeyError, IndexError, TypeError, ValueError) as error:
+            raise UserError(
+                f"{path}, line {number}: a line needs posts, and sentences with text, mechanism "
+                f"(one of {', '.join(FIT_LEVELS)}), level and a fit for each post ({error})."
             ) from error
     return pages
 

@@ -78,6 +78,13 @@ def test_the_figures_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ]
     path = tmp_path / "machine_sentences_dev.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    group = {
+        "posts": ["Rex died.", "Rex won!"],
+        "sentences": [
+            {"text": "Rex was loved.", "mechanism": "reaction", "level": 2, "fits": [1, 0]}
+        ],
+    }
+    (tmp_path / "fits_dev.jsonl").write_text(json.dumps(group) + "\n")
     monkeypatch.setattr(sense, "SAMPLE", tmp_path)
     monkeypatch.setattr(sense, "PARTS", ())
     figures = measure(Fake(), "dev")  # type: ignore[arg-type]
@@ -92,6 +99,8 @@ def test_the_figures_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         "wrong": 0.2,
         "hurtful": 0.9,
     }
+    assert figures["fits"]["welcome"] == {"fits": 0.9, "does_not_fit": 0.9}
+    assert figures["fits"]["auroc"] == pytest.approx(50.0)
 
 
 def test_the_bar_stops_no_more_right_sentences_than_allowed(
@@ -109,6 +118,7 @@ def test_the_bar_stops_no_more_right_sentences_than_allowed(
     ]
     path = tmp_path / "machine_sentences_dev.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "fits_dev.jsonl").write_text("")
     monkeypatch.setattr(sense, "SAMPLE", tmp_path)
     monkeypatch.setattr(sense, "PARTS", ())
     model: Any = ByLength()

@@ -16,6 +16,7 @@ from rewards.reading.labelled import (
     Label,
     Page,
     calm_pages,
+    fit_pages,
     garbled,
     kindness_pages,
     labelled_pages,
@@ -65,6 +66,37 @@ def test_machine_sentences(tmp_path: Path) -> None:
     path.write_text(json.dumps(row) + "\n" + json.dumps(row | {"label": "odd"}) + "\n")
     with pytest.raises(UserError, match="line 2: a line needs seeker_post, sentence and label"):
         machine_pages(path)
+
+
+def test_a_sentence_fits_one_post_and_not_another(tmp_path: Path) -> None:
+    path = tmp_path / "fits.jsonl"
+    rows = [
+        {"text": "Alone with it all.", "mechanism": "interpretation", "level": 2, "fits": [1, 0]},
+        {"text": "Since when?", "mechanism": "question", "level": 1, "fits": [None, 1]},
+        {"text": "I'm sad for you.", "mechanism": "reaction", "level": 2, "fits": [1, 1]},
+    ]
+    group = {"id": "m-1", "posts": ["I do it all.", "We share it."], "sentences": rows}
+    path.write_text(json.dumps(group) + "\n")
+    first, second = fit_pages(path)
+    assert first == Page(
+        "I do it all.",
+        (
+            ("Alone with it all.", welcome((None, 2, 0))),
+            ("I'm sad for you.", welcome((2, None, 0))),
+        ),
+    )
+    assert second.sentences == (
+        ("Alone with it all.", WRONG),
+        ("Since when?", welcome((0, 0, 1))),
+        ("I'm sad for you.", welcome((2, None, 0))),
+    )
+    rows[1]["fits"] = [1]
+    path.write_text("\n" + json.dumps(group) + "\n")
+    with pytest.raises(UserError, match="line 1: a line needs posts"):
+        fit_pages(path)
+    path.write_text(json.dumps(group) + "\n")
+    with pytest.raises(UserError, match="a fit for each post"):
+        fit_pages(path)
 
 
 def test_sentences_of_labelled_replies_are_in_their_place() -> None:
