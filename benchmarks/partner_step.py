@@ -37,11 +37,17 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from released_partner import Released, any_advantages
 from stopwatch import Stopwatch
 
-from policies.training.advantages import leave_one_out
-from policies.training.reinforce.log import outcomes_of
-from policies.training.reinforce.loop import improve, kl_figures, penalised_rewards
+from policies.training.contracts import column_names
+from policies.training.objective import leave_one_out
+from policies.training.reinforce.loop import improve, penalised_rewards
+from policies.training.reinforce.rollouts import (
+    Episode,
+    kl_figures,
+    outcomes_of,
+    reward_columns,
+    sample_episodes,
+)
 from policies.training.reinforce.settings import Settings
-from policies.training.rollouts import Episode, column_names, reward_columns, sample_episodes
 from recipes.partner import Config, start_agent
 from recipes.shared import kl_penalty
 from recipes.sources import drawn

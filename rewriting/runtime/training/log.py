@@ -10,6 +10,14 @@ from typing import Any
 from rewriting.runtime.files import disk_errors
 
 
+def write_lines(path: Path, rows: Sequence[Mapping[str, Any]], mode: str) -> None:
+    """Rows as JSON lines: mode "w" for a new file, "a" to go on with one."""
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open(mode, encoding="utf-8") as file:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
 class Log:
     """A JSON line per step. A part of the checkpoint, so that a resumed log has no step twice."""
 
@@ -20,21 +28,16 @@ class Log:
 
     def add(self, row: dict[str, float]) -> None:
         self.rows.append(row)
-        self._write([row], "a" if len(self.rows) > 1 else "w")
-
-    def _write(self, rows: Sequence[dict[str, float]], mode: str) -> None:
         if self.writes:
-            with disk_errors(self.path):
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                with self.path.open(mode, encoding="utf-8") as file:
-                    file.writelines(json.dumps(row) + "\n" for row in rows)
+            write_lines(self.path, [row], "a" if len(self.rows) > 1 else "w")
 
     def state_dict(self) -> dict[str, Any]:
         return {"rows": self.rows}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.rows = list(state["rows"])
-        self._write(self.rows, "w")
+        if self.writes:
+            write_lines(self.path, self.rows, "w")
 
 
 def plot(rows: Sequence[Mapping[str, float]], path: Path, title: str) -> None:

@@ -6,7 +6,6 @@ them by name (`borrowed`), with another default where it wants one, and hands th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, TypeVar
 
@@ -49,7 +48,8 @@ def given(settings: type[T], config: Any, **changed: Any) -> T:
 def check_bounds(settings: Any) -> None:
     """Refuse values outside their bounds, before anything is loaded."""
     for one in fields(settings):
-        value, (least, greatest, above) = getattr(settings, one.name), _bounds(one.metadata)
+        value = getattr(settings, one.name)
+        least, greatest, above = map(one.metadata.get, ("least", "greatest", "above"))
         if value is None or (least is None and greatest is None and above is None):
             continue
         low = least is None or value >= least  # not <: nan is refused as well
@@ -62,10 +62,6 @@ def check_bounds(settings: Any) -> None:
             most = "" if greatest is None else f" and at most {greatest}"
             raise UserError(f"{one.name} must be above {above}{most}, not {value}.")
         raise UserError(f"{one.name} must be {least} or more, not {value}.")
-
-
-def _bounds(metadata: Mapping[str, Any]) -> tuple[float | None, float | None, float | None]:
-    return metadata.get("least"), metadata.get("greatest"), metadata.get("above")
 
 
 def lasting(settings: Any) -> dict[str, Any]:
@@ -95,3 +91,13 @@ class RunSettings:
     eval_every: int = setting(50, "Steps between two measurements on dev.", least=1)
     save_every: int = setting(50, "Steps between two checkpoints.", least=1, may_change=True)
     seed: int = setting(0, "The same seed gives the same weights.")
+
+
+def check_run(settings: RunSettings, num_processes: int) -> None:
+    """Refuse what no run can do, before anything is loaded."""
+    check_bounds(settings)
+    if settings.batch_size % num_processes:
+        raise UserError(
+            f"a batch of {settings.batch_size} cannot be shared by {num_processes} processes. "
+            "Make batch_size a multiple of them."
+        )

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from policies.editing.actions import Action, LogProbs
-from policies.training.rollouts import column_names, joint, padded, reward_columns, sample_episodes
+from policies.training.contracts import column_names
+from policies.training.reinforce.rollouts import joint, padded, reward_columns, sample_episodes
 from rewriting.edits import apply_edits
 from rewriting.exchange import Exchange, Label
 from tests.policies.training.toy_agent import ToyAgent

@@ -6,38 +6,32 @@ where a span allows more edits. Its reward is known at its end and belongs to al
 The choice of a position is treated as the first token of an action, so that policy gradient, KL and
 clipping are written once, over the tokens of a row.
 
+An `Outcome` is an episode in plain numbers and words, so that the processes can hand theirs round:
+every figure is of the whole batch, whoever computed it.
+
 Legend: B actions, T tokens of an action with the position as the first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from policies.editing.actions import Action, Agent, LogProbs
+from policies.training import figures
+from policies.training.contracts import Penalty, data_columns
 from rewriting.edits import Edit, Operation, standing_edits
 from rewriting.exchange import Exchange, Rewrite
 from rewriting.loop import EditState, rewrite_by_edits
+from rewriting.runtime.kl import per_token
 from rewriting.runtime.seeds import derive_seed
-
-GIVEN_COLUMNS: Final = frozenset(
-    {
-        "prompts",
-        "completions",
-        "completion_ids",
-        "sentence",
-        "trainer_state",
-        "log_extra",
-        "log_metric",
-        "update",
-    }
-)
-"""What a reward is called with besides the columns of the data, which therefore cannot be those."""
+from rewriting.runtime.training.engine import in_batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,21 +158,121 @@ def padded(rows: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     return pad_sequence(list(rows), True), mask_BT
 
 
-def column_names(exchanges: Sequence[Exchange]) -> list[str]:
-    """The columns of the data that rewards are given: every one that any exchange has."""
-    names = {name: None for exchange in exchanges for name in exchange.row()}  # in their order
-    return [name for name in names if name not in GIVEN_COLUMNS]
-
-
 def reward_columns(episodes: Sequence[Episode], names: Sequence[str]) -> dict[str, list[Any]]:
     """What a reward is called with: the rewrites, their new sentences, the columns of the data.
 
     `sentence` is None where nothing is new; several new sentences stand in it one after another.
     A sentence that a later edit replaced is in none of them: it cannot be paid for any more.
     """
-    rows = [episode.exchange.row() for episode in episodes]
-    columns: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in names}
-    return columns | {
+    return data_columns([episode.exchange for episode in episodes], names) | {
         "completions": [episode.rewrite.rewritten_response for episode in episodes],
         "sentence": [episode.rewrite.new_text for episode in episodes],
+    }
+
+
+@torch.no_grad()
+def kl_figures(
+    agent: Agent, episodes: Sequence[Episode], penalty: Penalty, batch_size: int
+) -> list[dict[str, float]]:
+    """k1, k3 and the penalty of each episode, summed over its positions and tokens."""
+    turns = [turn for episode in episodes for turn in episode.turns]
+    found: dict[int, list[float]] = {}
+    for batch in in_batches(range(len(turns)), batch_size, lambda number: turns[number].size):
+        chosen = [turns[number] for number in batch]
+        reference = agent.log_probs(
+            [turn.state for turn in chosen], [turn.action for turn in chosen], role="reference"
+        )
+        ref_BT, mask_BT = padded(joint(reference))
+        log_prob_BT, _ = padded([turn.log_prob_T for turn in chosen])
+        rows = (log_prob_BT, ref_BT, mask_BT)
+        tables = (per_token(*rows, "k1"), per_token(*rows, "k3"), penalty(*rows))
+        figures_B3 = torch.stack([table_BT.sum(dim=-1) for table_BT in tables], dim=-1)
+        found |= dict(zip(batch, figures_B3.tolist(), strict=True))
+    left = iter(found[number] for number in range(len(turns)))
+    sums = [[sum(x) for x in zip(*(next(left) for _ in e.turns), strict=True)] for e in episodes]
+    return [dict(zip(("k1", "k3", "penalty"), values, strict=True)) for values in sums]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one episode."""
+
+    reward: float | None
+    """None where no rewarded term applies."""
+    terms: Mapping[str, float | None]
+    operations: tuple[str, ...]
+    sentences: tuple[str, ...]
+    num_tokens: tuple[int, ...]
+    """Of the new sentences."""
+    entropies: tuple[float, ...]
+    """Of the choices of a position."""
+    k1: float = 0.0
+    k3: float = 0.0
+    penalty: float = 0.0
+    parts: Mapping[str, float | None] = field(default_factory=dict)
+    """What terms report beside their value, by TERM/PART."""
+    surprisals: tuple[float, ...] = ()
+    """−log π of every token that was sampled, also of sentences that do not stand."""
+
+
+def outcomes_of(
+    episodes: Sequence[Episode],
+    scores: Any,
+    kl_E: Sequence[Mapping[str, float]] | None = None,
+) -> list[Outcome]:
+    """Outcomes from the rewards' Scores, and the k1, k3 and penalty of each episode if known."""
+    outcomes = []
+    for number, episode in enumerate(episodes):
+        outcomes.append(
+            Outcome(
+                reward=scores.totals[number],
+                terms={name: values[number] for name, values in scores.terms.items()},
+                operations=tuple(str(turn.edit.operation) for turn in episode.turns),
+                sentences=episode.sentences,
+                num_tokens=tuple(len(turn.action.tokens) for turn in episode.standing_turns),
+                entropies=tuple(turn.entropy for turn in episode.turns),
+                parts={name: values[number] for name, values in scores.parts.items()},
+                surprisals=tuple(s for turn in episode.turns for s in turn.surprisals),
+                **(kl_E[number] if kl_E else {}),
+            )
+        )
+    return outcomes
+
+
+def summary(outcomes: Sequence[Outcome], num_samples: int = 1) -> dict[str, float]:
+    """The figures of a step. A figure that nothing is known of is left out.
+
+    outcomes: of all processes, the `num_samples` of an exchange beside each other.
+    """
+    rewards = [outcome.reward for outcome in outcomes]
+    groups = [rewards[i : i + num_samples] for i in range(0, len(rewards), num_samples)]
+    operations = [operation for outcome in outcomes for operation in outcome.operations]
+    sentences = [sentence for outcome in outcomes for sentence in outcome.sentences]
+    row = figures.reward_figures(outcomes) | {
+        f"share_{operation}": figures.mean([float(found == operation) for found in operations])
+        for operation in Operation
+    }
+    if num_samples > 1:
+        row["reward_spread"] = figures.mean([figures.deviation(group) for group in groups])
+    row |= {
+        "actions": figures.mean([float(len(outcome.operations)) for outcome in outcomes]),
+        "sentence_tokens": figures.mean([float(n) for o in outcomes for n in o.num_tokens]),
+        "sentence_words": figures.mean([float(len(sentence.split())) for sentence in sentences]),
+        "distinct_sentences": figures.distinct(sentences),
+        "share_questions": figures.mean(
+            [float(figures.is_question(sentence)) for sentence in sentences]
+        ),
+        "share_opening": figures.share_of_opening(sentences),
+        "position_entropy": figures.mean([value for o in outcomes for value in o.entropies]),
+        "token_entropy": figures.mean([value for o in outcomes for value in o.surprisals]),
+    }
+    return figures.known(row)
+
+
+def kl_summary(outcomes: Sequence[Outcome]) -> dict[str, float]:
+    """The mean KL of an episode and what it cost."""
+    columns = {"kl_k1": "k1", "kl_k3": "k3", "kl_penalty": "penalty"}
+    return {
+        name: math.fsum(getattr(outcome, field) for outcome in outcomes) / len(outcomes)
+        for name, field in columns.items()
     }

@@ -1,32 +1,28 @@
-"""The curves of a training run as one picture."""
+"""The curves of a training run as one picture, drawn while it goes on.
+
+The page of a report has its own, drawn without matplotlib (charts.py).
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
+
+from rewriting.report.curves import smoothed
 
 COLUMNS = 3
-PANELS: Final[Mapping[str, Sequence[str]]] = {
-    "KL to the reference": ("kl_k1", "kl_k3"),
-    "actions": ("share_insert", "share_replace", "share_keep"),
-    "new sentences, tokens": ("sentence_tokens",),
-    "distinct sentences": ("distinct_sentences",),
-    "one trick": ("share_questions", "share_opening"),
-    "entropy of the position": ("position_entropy",),
-    "entropy of a token": ("token_entropy",),
-}
 
 
 def plot_curves(
     rows: Sequence[Mapping[str, float]],
     path: Path,
     title: str,
-    health: Mapping[str, Sequence[str]] = PANELS,
+    health: Mapping[str, Sequence[str]],
 ) -> None:
     """A picture with a panel for the total, each reward term and its parts, and the signs of
-    health."""
+    health: the title of a panel → the figures in it."""
     from matplotlib.figure import Figure
 
     panels = {"reward": ["reward"]} | reward_panels(rows) | dict(health)
@@ -70,12 +66,6 @@ def _curve(
         return
     if smooth and len(values) >= 20:
         (faint,) = axes.plot(steps, values, lw=0.5, alpha=0.35)
-        window = max(5, len(values) // 20)
-        values = [math.fsum(w) / len(w) for w in _windows(values, window)]
+        values = smoothed(values)
         style["color"] = faint.get_color()
     axes.plot(steps, values, lw=1.4, **style)
-
-
-def _windows(values: Sequence[float], length: int) -> list[Sequence[float]]:
-    """For each value, itself and those before it, `length` at the most."""
-    return [values[max(0, end - length) : end] for end in range(1, len(values) + 1)]
