@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewriting.errors import UserError
-from rewriting.runtime.training.settings import RunSettings, check_run, setting
+from rewriting.runtime.settings import setting
+from rewriting.runtime.training.settings import RunSettings, check_run
 
 
 @dataclass(frozen=True, kw_only=True)
