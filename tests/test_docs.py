@@ -108,12 +108,10 @@ def test_every_short_name_is_on_the_page_with_its_sizes() -> None:
     ]
 
 
-def test_every_figure_of_the_training_log_is_explained() -> None:
-    from policies.training.collapse import EDITS
-    from policies.training.log import REINFORCE
+def test_every_warning_of_a_training_is_explained() -> None:
+    from rewriting.report.collapse import EDITS
 
     page = (DOCS / "partner.md").read_text(encoding="utf-8")
-    assert first_column(page, "in `log.jsonl`") == [f"`{name}`" for name in REINFORCE.metrics]
     assert len(first_column(page, "warning")) == len(EDITS.remedies)
 
 

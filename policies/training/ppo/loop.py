@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +34,16 @@ from torch import Tensor
 
 from policies.generating.generator import Generator
 from policies.training import objective
-from policies.training.contracts import Penalty, Result, Scorer, column_names
+from policies.training.contracts import Penalty, Result, Scorer
+from policies.training.display import PPO, Display, OnSamples, sample_row
 from policies.training.figures import dev_figures
-from policies.training.log import PPO, Display, OnSamples, sample_row
 from policies.training.ppo import rollouts
 from policies.training.ppo.rollouts import Outcome, Rollout, Targets
 from policies.training.ppo.settings import Settings
 from policies.training.settings import check
+from rewriting.data.columns import column_names
 from rewriting.errors import UserError
-from rewriting.exchange import Exchange
+from rewriting.exchange import Exchange, Rewrite
 from rewriting.runtime.kl import per_token
 from rewriting.runtime.processes import share_of
 from rewriting.runtime.seeds import derive_seed
@@ -76,7 +78,7 @@ def train(
     rate_factors: what the learning rate is multiplied with for parameters whose name holds a word.
     same: plain values that a resumed run must have too.
 
-    `output` gets checkpoints, log.jsonl (PPO of log.py), samples.jsonl and curves.png; the
+    `output` gets checkpoints, log.jsonl (docs/ppo.md), samples.jsonl and curves.png; the
     accelerator's trackers get the log too. A finished run started again returns at once.
     """
     check_settings(settings, accelerator, exchanges, dev_exchanges)
@@ -84,23 +86,10 @@ def train(
         generator.freeze_reference()
 
     columns = column_names([*exchanges, *dev_exchanges])
-
-    def measure() -> tuple[dict[str, float], float | None]:
-        outcomes, at_once = [], 4 * generator.batch_size
-        rows, first_row = share_of(dev_exchanges)
-        for start in range(0, len(rows), at_once):
-            seeds = {"seed": derive_seed(settings.seed, "dev"), "first_row": first_row + start}
-            with accelerator.autocast():
-                rollout = rollouts.sample_responses(
-                    generator, rows[start : start + at_once], **seeds
-                )
-            scores = reward.score(update=False, **rollouts.reward_columns(rollout, columns))
-            outcomes += rollouts.outcomes_of(rollout, scores)
-        return dev_figures(rollouts.summary(gather_object(outcomes)), settings.keep_best)
-
+    dev = partial(measure, generator, reward, dev_exchanges, columns, settings, accelerator)
     run = Run(
         generator.module.eval(), exchanges, settings, output=output, accelerator=accelerator,
-        title=title, measure=measure if dev_exchanges else None, measure_start=True, same=same,
+        title=title, measure=dev if dev_exchanges else None, measure_start=True, same=same,
         rate_factors=rate_factors, layers=generator.layers,
     )  # fmt: skip
     frozen = generator.adapters.parameters("reference") if "reference" in generator.roles else []
@@ -158,10 +147,33 @@ def check_settings(
         )
 
 
+def measure(
+    generator: Generator,
+    reward: Scorer,
+    dev_exchanges: Sequence[Exchange],
+    columns: Sequence[str],
+    settings: Settings,
+    accelerator: Any,
+) -> tuple[dict[str, float], float | None]:
+    """The figures of a response to each exchange, drawn with the same seeds every time."""
+    own, first_row = share_of(dev_exchanges)
+    outcomes: list[Outcome] = []
+    for start in range(0, len(own), 4 * generator.batch_size):
+        rows = own[start : start + 4 * generator.batch_size]
+        seeds = {"seed": derive_seed(settings.seed, "dev"), "first_row": first_row + start}
+        with accelerator.autocast():
+            rollout = rollouts.sample_responses(generator, rows, **seeds)
+        scores = reward.score(update=False, **rollouts.reward_columns(rollout, columns))
+        outcomes += rollouts.outcomes_of(rollout, scores)
+    return dev_figures(rollouts.summary(gather_object(outcomes)), settings.keep_best)
+
+
 def sample_rows(step: int, rollout: Rollout, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     """Responses as lines of samples.jsonl."""
     return [
-        sample_row(step + 1, exchange, outcome.response, outcome, history=list(exchange.history))
+        sample_row(
+            step, Rewrite(exchange, outcome.response), outcome, history=list(exchange.history)
+        )
         for exchange, outcome in zip(rollout.exchanges, outcomes, strict=True)
     ]
 

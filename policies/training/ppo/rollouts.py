@@ -21,7 +21,8 @@ from policies.generating.decoding import Sampled
 from policies.generating.generator import Generator
 from policies.generating.models import Encoded
 from policies.training import figures, objective
-from policies.training.contracts import Penalty, data_columns
+from policies.training.contracts import Penalty
+from rewriting.data.columns import data_columns
 from rewriting.exchange import Exchange
 from rewriting.runtime.kl import per_token
 from rewriting.runtime.seeds import derive_seed
@@ -39,23 +40,19 @@ class Rollout:
 
 
 def sample_responses(
-    generator: Generator,
-    exchanges: Sequence[Exchange],
-    *,
-    seed: int,
-    step: int = 0,
-    first_row: int = 0,
+    generator: Generator, rows: Sequence[Exchange], *, seed: int, step: int = 0, first_row: int = 0
 ) -> Rollout:
     """A response to each exchange.
 
     first_row: the place of the first one in the batch of all processes. Seeds follow from (seed,
     step, row in that batch): a response does not depend on how many processes share the batch.
     """
-    encoded = generator.encode(exchanges)
-    rows = range(first_row, first_row + len(exchanges))
-    sampled = generator.sample(encoded, [derive_seed(seed, "rollout", step, row) for row in rows])
+    encoded = generator.encode(rows)
+    places = range(first_row, first_row + len(rows))
+    seeds = [derive_seed(seed, "rollout", step, place) for place in places]
+    sampled = generator.sample(encoded, seeds)
     responses = [generator.text(tokens) for tokens in sampled.tokens]
-    return Rollout(list(exchanges), encoded, sampled, responses)
+    return Rollout(list(rows), encoded, sampled, responses)
 
 
 def reward_columns(rollout: Rollout, names: Sequence[str]) -> dict[str, list[Any]]:

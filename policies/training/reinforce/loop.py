@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,13 +35,14 @@ from torch import Tensor
 
 from policies.editing.actions import Agent
 from policies.training import objective
-from policies.training.contracts import Penalty, Result, Scorer, column_names
+from policies.training.contracts import Penalty, Result, Scorer
+from policies.training.display import REINFORCE, Display, OnSamples, sample_row
 from policies.training.figures import check_kl, dev_figures
-from policies.training.log import REINFORCE, Display, OnSamples, sample_row
 from policies.training.reinforce import rollouts
 from policies.training.reinforce.rollouts import Episode, Outcome, Turn
 from policies.training.reinforce.settings import Settings
 from policies.training.settings import check
+from rewriting.data.columns import column_names
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
 from rewriting.runtime.processes import share_of
@@ -74,25 +76,16 @@ def train(
     samples.jsonl. rate_factors: what the learning rate is multiplied with for parameters whose name
     holds a word. same: plain values that a resumed run must have too.
 
-    `output` gets checkpoints, log.jsonl (REINFORCE of log.py), samples.jsonl and curves.png; the
+    `output` gets checkpoints, log.jsonl (docs/partner.md), samples.jsonl and curves.png; the
     accelerator's trackers get the log too. A finished run started again returns at once.
     """
     check_settings(settings, accelerator, exchanges, dev_exchanges)
     columns = column_names([*exchanges, *dev_exchanges])
     walk = {"span_length": settings.span_length, "max_edits": settings.max_edits}
-
-    def measure() -> tuple[dict[str, float], float | None]:
-        rows, first_row = share_of(dev_exchanges)
-        seeds = {"seed": derive_seed(settings.seed, "dev"), "first_row": first_row}
-        with accelerator.autocast():
-            episodes = rollouts.sample_episodes(agent, rows, num_samples=1, **seeds, **walk)
-        scores = reward.score(update=False, **rollouts.reward_columns(episodes, columns))
-        outcomes = gather_object(rollouts.outcomes_of(episodes, scores))
-        return dev_figures(rollouts.summary(outcomes), settings.keep_best)
-
+    dev = partial(measure, agent, reward, dev_exchanges, columns, settings, accelerator)
     run = Run(
         agent.module.eval(), exchanges, settings, output=output, accelerator=accelerator,
-        title=title, measure=measure if dev_exchanges else None, measure_start=True, same=same,
+        title=title, measure=dev if dev_exchanges else None, measure_start=True, same=same,
         rate_factors=rate_factors, layers=getattr(agent, "layers", ()),
     )  # fmt: skip
     baseline = objective.MovingBaseline(settings.baseline_decay)
@@ -127,9 +120,8 @@ def train(
 
             row = rollouts.summary(all_outcomes, settings.num_samples)
             if kl is not None:
-                row |= rollouts.kl_summary(all_outcomes) | {
-                    f"kl/{n}": v for n, v in kl.state_dict().items()
-                }
+                row |= {f"kl/{name}": value for name, value in kl.state_dict().items()}
+                row |= rollouts.kl_summary(all_outcomes)
                 kl.update(row["kl_k1"], len(all_outcomes))
             run.record(step, row | {"advantage": float(advantages_NG.abs().mean())} | figures)
             display.show(sample_rows(step, episodes, local_outcomes, settings.num_samples))
@@ -156,6 +148,25 @@ def check_settings(
         )
 
 
+def measure(
+    agent: Agent,
+    reward: Scorer,
+    dev_exchanges: Sequence[Exchange],
+    columns: Sequence[str],
+    settings: Settings,
+    accelerator: Any,
+) -> tuple[dict[str, float], float | None]:
+    """The figures of one sample of each exchange, drawn with the same seeds every time."""
+    rows, first_row = share_of(dev_exchanges)
+    seeds = {"seed": derive_seed(settings.seed, "dev"), "first_row": first_row}
+    walk = {"span_length": settings.span_length, "max_edits": settings.max_edits}
+    with accelerator.autocast():
+        episodes = rollouts.sample_episodes(agent, rows, num_samples=1, **seeds, **walk)
+    scores = reward.score(update=False, **rollouts.reward_columns(episodes, columns))
+    outcomes = gather_object(rollouts.outcomes_of(episodes, scores))
+    return dev_figures(rollouts.summary(outcomes), settings.keep_best)
+
+
 def penalised_rewards(outcomes: Sequence[Outcome]) -> Tensor:
     """[E]: the reward of each episode after the KL penalty; NaN where it has none."""
     check_kl([outcome.penalty for outcome in outcomes])
@@ -178,12 +189,11 @@ def sample_rows(
     step: int, episodes: Sequence[Episode], outcomes: Sequence[Outcome], num_samples: int
 ) -> list[dict[str, Any]]:
     """The first of the `num_samples` samples of every exchange, as lines of samples.jsonl."""
-    rows = []
-    for episode, outcome in list(zip(episodes, outcomes, strict=True))[::num_samples]:
-        edits = [edit.row() for edit in episode.rewrite.edits]
-        rewritten = episode.rewrite.rewritten_response
-        rows.append(sample_row(step + 1, episode.exchange, rewritten, outcome, edits=edits))
-    return rows
+    firsts = list(zip(episodes, outcomes, strict=True))[::num_samples]
+    return [
+        sample_row(step, episode.rewrite, outcome, edits=[e.row() for e in episode.rewrite.edits])
+        for episode, outcome in firsts
+    ]
 
 
 def improve(

@@ -15,6 +15,7 @@ Legend: B actions, T tokens of an action with the position as the first.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,7 +26,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from policies.editing.actions import Action, Agent, LogProbs
 from policies.training import figures
-from policies.training.contracts import Penalty, data_columns
+from policies.training.contracts import Penalty
+from rewriting.data.columns import data_columns
 from rewriting.edits import Edit, Operation, standing_edits
 from rewriting.exchange import Exchange, Rewrite
 from rewriting.loop import EditState, rewrite_by_edits
@@ -103,45 +105,35 @@ def sample_episodes(
     """
     # A copy for every sample: the walk tells its states apart by their exchange alone.
     copies = [replace(exchange) for exchange in exchanges for _ in range(num_samples)]
-    places = [(first_row + i // num_samples, i % num_samples) for i in range(len(copies))]
-    recorder = _Recorder(agent, copies, places, step)
+    places = {id(c): (first_row + i // num_samples, i % num_samples) for i, c in enumerate(copies)}
+    recorder = _Recorder(agent, step, places)
     rewrites = rewrite_by_edits(
         recorder, copies, seed=seed, span_length=span_length, max_edits=max_edits
     )
-    return [
-        Episode(tuple(turns), rewrite)
-        for turns, rewrite in zip(recorder.turns, rewrites, strict=True)
-    ]
+    return [Episode(tuple(recorder.turns[id(rewrite.exchange)]), rewrite) for rewrite in rewrites]
 
 
+@dataclass(frozen=True, slots=True)
 class _Recorder:
-    """An EditPolicy that lets an agent act and keeps what it did."""
+    """An EditPolicy that lets an agent act and keeps what it did, by the identity of an exchange.
 
-    def __init__(
-        self,
-        agent: Agent,
-        exchanges: Sequence[Exchange],
-        places: Sequence[tuple[int, int]],
-        step: int,
-    ) -> None:
-        self.agent = agent
-        self.episode_of = {id(exchange): number for number, exchange in enumerate(exchanges)}
-        self.places = places
-        self.step = step
-        self.turns: list[list[Turn]] = [[] for _ in exchanges]
+    places: the row and the sample of each exchange, from which its seeds follow.
+    """
+
+    agent: Agent
+    step: int
+    places: Mapping[int, tuple[int, int]]
+    turns: dict[int, list[Turn]] = field(default_factory=lambda: defaultdict(list))
 
     def propose(self, states: Sequence[EditState], *, seed: int) -> list[Edit]:
-        actions, log_probs = self.agent.sample(states, [self._seed(seed, s) for s in states])
-        entropies = log_probs.entropy_B.tolist()
-        rows = zip(states, actions, joint(log_probs), entropies, strict=True)
+        places = [(*self.places[id(state.exchange)], state.turn) for state in states]
+        seeds = [derive_seed(seed, "rollout", self.step, *place) for place in places]
+        actions, log_probs = self.agent.sample(states, seeds)
+        rows = zip(states, actions, joint(log_probs), log_probs.entropy_B.tolist(), strict=True)
         turns = [Turn(*row) for row in rows]
         for turn in turns:
-            self.turns[self.episode_of[id(turn.state.exchange)]].append(turn)
+            self.turns[id(turn.state.exchange)].append(turn)
         return [turn.edit for turn in turns]
-
-    def _seed(self, seed: int, state: EditState) -> int:
-        row, sample = self.places[self.episode_of[id(state.exchange)]]
-        return derive_seed(seed, "rollout", self.step, row, sample, state.turn)
 
 
 def joint(log_probs: LogProbs) -> list[Tensor]:
@@ -221,22 +213,20 @@ def outcomes_of(
     kl_E: Sequence[Mapping[str, float]] | None = None,
 ) -> list[Outcome]:
     """Outcomes from the rewards' Scores, and the k1, k3 and penalty of each episode if known."""
-    outcomes = []
-    for number, episode in enumerate(episodes):
-        outcomes.append(
-            Outcome(
-                reward=scores.totals[number],
-                terms={name: values[number] for name, values in scores.terms.items()},
-                operations=tuple(str(turn.edit.operation) for turn in episode.turns),
-                sentences=episode.sentences,
-                num_tokens=tuple(len(turn.action.tokens) for turn in episode.standing_turns),
-                entropies=tuple(turn.entropy for turn in episode.turns),
-                parts={name: values[number] for name, values in scores.parts.items()},
-                surprisals=tuple(s for turn in episode.turns for s in turn.surprisals),
-                **(kl_E[number] if kl_E else {}),
-            )
+    return [
+        Outcome(
+            reward=scores.totals[number],
+            terms={name: values[number] for name, values in scores.terms.items()},
+            operations=tuple(str(turn.edit.operation) for turn in episode.turns),
+            sentences=episode.sentences,
+            num_tokens=tuple(len(turn.action.tokens) for turn in episode.standing_turns),
+            entropies=tuple(turn.entropy for turn in episode.turns),
+            parts={name: values[number] for name, values in scores.parts.items()},
+            surprisals=tuple(s for turn in episode.turns for s in turn.surprisals),
+            **(kl_E[number] if kl_E else {}),
         )
-    return outcomes
+        for number, episode in enumerate(episodes)
+    ]
 
 
 def summary(outcomes: Sequence[Outcome], num_samples: int = 1) -> dict[str, float]:

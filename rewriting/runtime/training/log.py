@@ -1,4 +1,4 @@
-"""The losses of a run: a JSON line per step, and a picture."""
+"""The log of a run: a JSON line per step."""
 
 from __future__ import annotations
 
@@ -38,23 +38,3 @@ class Log:
         self.rows = list(state["rows"])
         if self.writes:
             write_lines(self.path, self.rows, "w")
-
-
-def plot(rows: Sequence[Mapping[str, float]], path: Path, title: str) -> None:
-    """Training and dev loss over the steps, as a picture."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.add_subplot(xlabel="step", ylabel="loss", title=title)
-    axes.plot([row["step"] for row in rows], [row["loss"] for row in rows], lw=1, label="train")
-    measured = [row for row in rows if "dev_loss" in row]
-    steps = [row["step"] for row in measured]
-    values = [row["dev_loss"] for row in measured]
-    right = axes
-    if min(values, default=0) < 0:  # a score, not a loss: on the same axis it would flatten both
-        right = axes.twinx()
-        right.set_ylabel("dev score, lower is better")
-    right.plot(steps, values, "o-", color="tab:orange", label="dev")
-    figure.legend(loc="outside lower center", ncols=2)
-    with disk_errors(path):
-        figure.savefig(path, dpi=120)

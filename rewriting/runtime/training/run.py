@@ -77,27 +77,18 @@ class Run:
         self.settings, self.accelerator, self.title = settings, accelerator, title
         self.factor = partial(rate_factor, steps=settings.steps, warmup=settings.warmup)
         self.engine = Engine(
-            module,
-            accelerator,
-            learning_rate=settings.learning_rate,
-            weight_decay=settings.weight_decay,
-            schedule=self.factor,
-            rate_factors=rate_factors,
+            module, accelerator, schedule=self.factor, rate_factors=rate_factors, layers=layers,
+            learning_rate=settings.learning_rate, weight_decay=settings.weight_decay,
             max_grad_norm=settings.max_grad_norm,
-            layers=layers,
-        )
+        )  # fmt: skip
         self.log = Log(output, accelerator.is_main_process)
         self.best = Best(self.engine.weights)
         self.average = MovingAverage(self.engine.weights, average)
         self.parts: dict[str, Part] = {"module": self.engine.weights, "log": self.log}
         self.parts |= {"optimizer": self.engine.optimizer_state, "scheduler": self.engine.scheduler}
         self.parts |= {"average": self.average, "best": self.best}
-        self.checkpoints = Checkpoints(
-            output / "checkpoints",
-            every=settings.save_every,
-            settings=same,
-            accelerator=accelerator,
-        )
+        folder, every = output / "checkpoints", settings.save_every
+        self.checkpoints = Checkpoints(folder, every=every, settings=same, accelerator=accelerator)
         self._stack = ExitStack()
 
     def add_parts(self, **parts: Any) -> None:

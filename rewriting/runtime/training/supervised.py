@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from rewriting.errors import UserError
+from rewriting.runtime.plots import plot_curves
 from rewriting.runtime.training.engine import Engine, in_batches
-from rewriting.runtime.training.log import plot
 from rewriting.runtime.training.run import Run
 from rewriting.runtime.training.settings import RunSettings
 from rewriting.runtime.training.weights import Result
@@ -79,7 +79,11 @@ def train(
             run.record(step, {"loss": sums[0] / sums[1], "grad_norm": norm or 0.0})
         # A finished run that is started again has no step left: it restores and comes here.
     if accelerator.is_main_process:
-        plot(run.log.rows, output / "loss.png", title)
+        panels = {"loss": ["loss", "dev_loss"]}
+        if any(row.get("dev_loss", 0.0) < 0 for row in run.log.rows):
+            # A score, not a loss: on the same axis it would flatten both.
+            panels = {"loss": ["loss"], "dev score, lower is better": ["dev_loss"]}
+        plot_curves(run.log.rows, output / "loss.png", title, panels)
     best = run.finish()
     assert best is not None  # the last step is always measured
     return best

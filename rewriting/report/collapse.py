@@ -1,8 +1,8 @@
 """Early warnings: signs in the log that a policy is learning the wrong thing, or nothing.
 
 Rewards can rise while the text degrades, and a policy that says one sentence to everybody, or asks
-everybody something, looks fine in the mean. Pure functions over the rows of the log (log.py), so
-that a resumed run warns where an uninterrupted one would.
+everybody something, looks fine in the mean. Pure functions over the rows of a log.jsonl, so that a
+resumed run warns where an uninterrupted one would, and a log can be looked at afterwards.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from policies.training.log import PPO, REINFORCE, SampleFile, headline
+from policies.training.display import PPO, REINFORCE, SampleFile, headline
 
 
 def test_a_headline_says_what_is_known() -> None:

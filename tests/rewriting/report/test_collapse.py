@@ -2,8 +2,8 @@
 
 import pytest
 
-from policies.training.collapse import EDITS, RESPONSES, WINDOW, new_warnings, signs
 from rewriting.exchange import MECHANISMS
+from rewriting.report.collapse import EDITS, RESPONSES, WINDOW, new_warnings, signs
 
 GOOD = {
     "distinct_sentences": 0.9,

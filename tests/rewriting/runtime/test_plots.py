@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from rewriting.report.plots import plot_curves, reward_panels
+from rewriting.runtime.plots import plot_curves, reward_panels
 
 PANELS = {"KL to the reference": ["kl_k1", "kl_k3"], "actions": ["share_insert", "share_keep"]}
 

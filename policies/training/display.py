@@ -1,4 +1,7 @@
-"""The log of both algorithms: what every figure says, and how people are shown it."""
+"""How people are shown the log of both algorithms: warnings, samples, curves.
+
+docs/partner.md and docs/ppo.md say what every figure of log.jsonl means.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from policies.training.collapse import new_warnings
 from policies.training.settings import PolicySettings
-from rewriting.exchange import Exchange
-from rewriting.report.plots import plot_curves
+from rewriting.exchange import Rewrite
+from rewriting.report.collapse import new_warnings
 from rewriting.runtime.files import disk_errors
+from rewriting.runtime.plots import plot_curves
 from rewriting.runtime.training.log import write_lines
 from rewriting.runtime.training.run import Run
 
@@ -26,52 +29,13 @@ OnSamples = Callable[[str, Rows], None]
 class Looks:
     """How the log of an algorithm is read."""
 
-    metrics: Mapping[str, str]
-    """Figure → what it says. A star stands for names that depend on the run."""
     panels: Mapping[str, Sequence[str]]
     """Of the picture with the curves, after those of the rewards."""
     headline: Sequence[str]
     """The figures that stand for a row in a few words."""
 
 
-FIRST: Final[Mapping[str, str]] = {
-    "step": "Steps done. Row 0, where there are dev exchanges, is the policy as it began.",
-    "reward": "Mean reward of a sample: the weighted sum of the terms, without any penalty.",
-    "reward_std": "Standard deviation of that reward over all samples of the step.",
-    "rewards/*": "Mean of a reward term as it gave it, before scale and weight.",
-    "rewards/*/*": "Mean of a part that a term reports: `empathy_change` has each mechanism's.",
-    "kl_k1": "KL to the reference per sample, log π − log π_ref summed over positions and tokens.",
-    "kl_k3": "The same by an estimator that is never negative and less noisy.",
-    "kl_penalty": "What was subtracted from the reward of a sample for it.",
-    "kl/*": "State of the KL controller; `kl/value` is its coefficient β.",
-}
-LAST: Final[Mapping[str, str]] = {
-    "clipped": "Share of tokens that PPO's clipping left without a gradient.",
-    "grad_norm": "Norm of the gradient before clipping, averaged over the updates.",
-    "rate": "Learning rate.",
-    "seconds_*": "Time for sampling, rewards, reference and update, in the first process.",
-    "dev/*": "The same figures on the dev exchanges, one sample each, always with the same seeds.",
-}
-
 REINFORCE: Final = Looks(
-    metrics={
-        **FIRST,
-        "reward_spread": "The same among the samples of an exchange, averaged: what can be learnt.",
-        "share_insert": "Share of the actions that insert a sentence.",
-        "share_replace": "Share of the actions that replace one.",
-        "share_keep": "Share of the actions that change nothing.",
-        "actions": "Actions of an episode: spans, times the edits that each of them got.",
-        "sentence_tokens": "Mean length of the new sentences, in tokens, the ending one included.",
-        "sentence_words": "The same in words.",
-        "distinct_sentences": "1: all new sentences of the step differ; 0: all are the same.",
-        "share_questions": "Share of the new sentences that are questions.",
-        "share_opening": "Share of the new sentences that begin with the commonest three words.",
-        "position_entropy": "Mean entropy of the choice of a position, in nats.",
-        "token_entropy": "Mean entropy of a token of a sentence, in nats, estimated by −log π.",
-        "advantage": "Mean size of the advantages. 0: nothing to learn from this step.",
-        "loss": "The policy loss per episode, averaged over the updates. Its level means little.",
-        **LAST,
-    },
     panels={
         "KL to the reference": ("kl_k1", "kl_k3"),
         "actions": ("share_insert", "share_replace", "share_keep"),
@@ -84,25 +48,6 @@ REINFORCE: Final = Looks(
     headline=("reward", "kl_k1", "share_keep", "distinct_sentences"),
 )
 PPO: Final = Looks(
-    metrics={
-        **FIRST,
-        "response_tokens": "Mean length of a response in tokens, the ending one included.",
-        "response_words": "The same in words.",
-        "unfinished": "Share of the responses that were cut off before they ended.",
-        "distinct_responses": "1: all responses of the step differ; 0: all are the same.",
-        "share_questions": "Share of the responses that ask something.",
-        "share_opening": "Share of the responses that begin with the commonest three words.",
-        "entropy": "Mean entropy of the distribution of a token, in nats.",
-        "value": "What the value head expected before a token, on average.",
-        "return": "What was to come from there on, on average: the value head's target.",
-        "explained_variance": "How much of the returns the value head foresaw: 1 all, 0 nothing.",
-        "advantage": "Mean size of the advantages before whitening. 0: nothing to learn here.",
-        "policy_loss": "PPO's clipped policy loss per token, averaged over the updates.",
-        "value_loss": "The value head's loss per token, averaged over the updates.",
-        "update_kl": "KL from the policy that sampled to the updated one, per token, averaged.",
-        "updates": "Optimizer steps: inner epochs × minibatches, fewer where the KL stopped them.",
-        **LAST,
-    },
     panels={
         "KL to the reference": ("kl_k1", "kl_k3"),
         "responses, tokens": ("response_tokens",),
@@ -123,16 +68,15 @@ def headline(row: Mapping[str, float], looks: Looks) -> str:
     return f"step {row['step']:.0f}: {', '.join(known)}"
 
 
-def sample_row(
-    step: int, exchange: Exchange, rewritten: str, outcome: Any, **more: Any
-) -> dict[str, Any]:
+def sample_row(step: int, rewrite: Rewrite, outcome: Any, **more: Any) -> dict[str, Any]:
     """A line of samples.jsonl."""
+    exchange = rewrite.exchange
     return {
-        "step": step,
+        "step": step + 1,
         "id": exchange.id,
         "seeker_post": exchange.seeker_post,
         "response_post": exchange.response_post,
-        "rewritten_response": rewritten,
+        "rewritten_response": rewrite.rewritten_response,
         **more,
         "reward": outcome.reward,
         "rewards": dict(outcome.terms),
@@ -191,5 +135,4 @@ class Display:
             self.file.add(shown)
             if self.on_samples is not None:
                 self.on_samples(headline(rows[-1], self.looks), shown)
-            with disk_errors(run.output):
-                plot_curves(rows, run.output / "curves.png", run.title, self.looks.panels)
+            plot_curves(rows, run.output / "curves.png", run.title, self.looks.panels)
