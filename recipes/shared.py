@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import timedelta
 from typing import Any
 
 from rewriting.errors import UserError
 from rewriting.runtime.model_options import ModelOptions
-from rewriting.runtime.training.settings import setting
+from rewriting.runtime.settings import setting
 
 # Weights by the audit of EPITOME's dev part (docs/results/reward.md): contrast does the work, and
 # the other terms keep what it does not see: levels of empathy, coherence, repetition, hurt. Fluency
@@ -64,12 +64,6 @@ class Shared:
         above=0,
         may_change=True,
     )
-
-
-def model_field(name: str) -> Any:
-    """A field of ModelOptions as a field of a recipe's Config: default and help stand there."""
-    (found,) = (one for one in fields(ModelOptions) if one.name == name)
-    return field(default=found.default, metadata=found.metadata)
 
 
 def model_options(config: Any, *, whole_model: bool = False) -> ModelOptions:

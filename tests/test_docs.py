@@ -108,13 +108,11 @@ def test_every_short_name_is_on_the_page_with_its_sizes() -> None:
     ]
 
 
-def test_every_figure_of_the_training_log_is_explained() -> None:
-    from policies.training.collapse import SIGNS
-    from policies.training.reinforce.log import METRICS
+def test_every_warning_of_a_training_is_explained() -> None:
+    from rewriting.report.collapse import EDITS
 
     page = (DOCS / "partner.md").read_text(encoding="utf-8")
-    assert first_column(page, "in `log.jsonl`") == [f"`{name}`" for name in METRICS]
-    assert len(first_column(page, "warning")) == len(SIGNS)
+    assert len(first_column(page, "warning")) == len(EDITS.remedies)
 
 
 def test_every_setting_of_partner_is_in_a_group() -> None:

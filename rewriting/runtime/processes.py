@@ -53,13 +53,19 @@ def num_processes() -> int:
     return distributed.get_world_size() if running else 1
 
 
+def share_of(rows: Sequence[T]) -> tuple[Sequence[T], int]:
+    """The rows of this process, beside each other, and the place of the first one among all."""
+    size = -(-len(rows) // num_processes())
+    first = process_index() * size
+    return rows[first : first + size], first
+
+
 def share_work(rows: Sequence[T], work: Callable[[Sequence[T]], Sequence[R]]) -> list[R]:
     """`work(rows)`, of which each process does a part; all of them get all the results.
 
     All must call it with the same rows. A process that gets none is not asked.
     """
-    size = -(-len(rows) // num_processes())
-    own = rows[process_index() * size : (process_index() + 1) * size]
+    own, _ = share_of(rows)
     return [result for part in across_processes(list(work(own)) if own else []) for result in part]
 
 

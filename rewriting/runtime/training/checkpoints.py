@@ -22,7 +22,7 @@ import shutil
 import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Protocol, Self
 
 from rewriting.errors import UserError
@@ -73,12 +73,7 @@ class Checkpoints:
             self._previous[number] = signal.signal(number, self._receive)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
         self._previous = {}
@@ -128,7 +123,8 @@ class Checkpoints:
         from safetensors.torch import save_file
 
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._remove_leftovers()
+        for leftover in self.folder.glob(".tmp-*"):  # of a killed save or prune: one process writes
+            shutil.rmtree(leftover)
         temporary = self.folder / f".tmp-{target.name}-{os.getpid()}"
         content = temporary / "content"
         content.mkdir(parents=True)
@@ -141,11 +137,6 @@ class Checkpoints:
         write_manifest(content, {"step": step})
         publish(content, target, temporary)
         shutil.rmtree(temporary)
-
-    def _remove_leftovers(self) -> None:
-        """What a killed save or prune has left. Only one process at a time writes here."""
-        for leftover in self.folder.glob(".tmp-*"):
-            shutil.rmtree(leftover)
 
     def _prune(self, newest: Path) -> None:
         """Remove all but the newest. What is newer than this save was passed over as damaged."""
