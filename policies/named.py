@@ -73,6 +73,13 @@ def policy_kind(folder: Path) -> str:
         return ""
 
 
+def edits_replies(name: str) -> bool:
+    """Whether a policy, by name or folder, edits replies by sentences; nothing is loaded."""
+    folder = TRAINED.get(name, Path(name).expanduser())
+    known = name in TRAINED or (name not in POLICIES and folder.is_dir())
+    return known and policy_kind(folder) not in ("generator", "rewriter")
+
+
 SHIPPED = Path(__file__).parent / "shipped"
 TRAINED: dict[str, Path] = {
     "partner": SHIPPED / "partner",

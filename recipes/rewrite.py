@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from policies.best_of import BestOf
     from rewriting.loop import Policy
 
+NUM_CANDIDATES, MARGIN = 4, 0.5
 CHUNK = 64  # rows between two writes: little is lost by a stop, and rows can be sorted by length
 EPILOG = (
     "Examples:  rewriting rewrite --input sample:test --output out.jsonl  ·  "
@@ -42,8 +43,22 @@ def rewrite(
         str, typer.Option(help="Who rewrites: a name, or a folder with a policy.")
     ] = "partner",
     num_candidates: Annotated[
-        int, typer.Option(min=1, help="Sample so many rewrites of each row, write the best one.")
-    ] = 1,
+        int,
+        typer.Option(
+            min=0,
+            help="Sample so many rewrites of each row, write the best one; 0: "
+            f"{NUM_CANDIDATES} of a policy that edits replies, 1 of another.",
+        ),
+    ] = 0,
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="A reply stays as it is unless a rewrite earns so much more than it; "
+            f"{MARGIN} for several candidates and the default rewards, otherwise none.",
+            show_default=False,
+        ),
+    ] = None,
     rewards: Annotated[
         str | None,
         typer.Option(
@@ -86,7 +101,7 @@ def rewrite(
     A file is rewritten row by row into OUTPUT. Stopped, the same command goes on where it was.
     """
     safety = Safety(classifier, help_text, allow_crisis)
-    who = Rewriter(policy, num_candidates, rewards, safety, reward_batch_size)
+    who = Rewriter(policy, num_candidates, margin, rewards, safety, reward_batch_size)
     single = seeker is not None or response is not None
     if single:
         if input is not None or output is not None:
@@ -104,26 +119,31 @@ def rewrite(
 
 @dataclass(frozen=True, slots=True)
 class Rewriter:
-    """Who rewrites, by name, how many candidates of each row there are, and what ranks them."""
+    """Who rewrites, by name, how many candidates of each row there are (0: by the kind of policy),
+    what ranks them, and by how much a rewrite has to beat the reply as it was."""
 
     policy: str
-    num_candidates: int = 1
+    num_candidates: int = 0
+    margin: float | None = None
     rewards: str | None = None
     safety: Safety = field(default_factory=Safety)
     reward_batch_size: int = 0
 
     def load(self) -> Policy | BestOf:
         """The policy; with candidates or rewards, the best of its samples and their rewards."""
-        from policies.named import load_policy
+        from policies.named import edits_replies, load_policy
 
-        if self.num_candidates == 1 and self.rewards is None:
+        count = self.num_candidates or (NUM_CANDIDATES if edits_replies(self.policy) else 1)
+        if count == 1 and self.rewards is None and self.margin is None:
             return load_policy(self.policy)
         from policies.best_of import BestOf
         from rewards.named import Models, build_rewards
 
         models = Models(batch_size=self.reward_batch_size or None)
         scorer = build_rewards(self.rewards or PARTNER_REWARDS, models)
-        return BestOf(load_policy(self.policy), scorer, self.num_candidates)
+        default = MARGIN if self.rewards is None and count > 1 else None
+        margin = default if self.margin is None else self.margin
+        return BestOf(load_policy(self.policy), scorer, count, margin=margin)
 
 
 def output_rows(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from policies.named import POLICIES, policy_digest
+from policies.named import POLICIES, edits_replies, policy_digest
 from recipes.cli import main
 from rewriting import Exchange, Rewrite
 
@@ -62,6 +62,21 @@ def test_one_candidate_is_the_policys_own() -> None:
     assert run(*FILES, "--seed", "6", "--overwrite") == 0
     row = json.loads(Path("out.jsonl").read_text().splitlines()[0])
     assert (row["rewritten_response"], row["rewards"]) == ("Try. ooooooo", {})
+
+
+def test_a_reply_stays_where_no_rewrite_is_better_by_the_margin() -> None:
+    """The shortest rewrite, 'Try. o', is paid two less than the reply."""
+    rewards = ("--num-candidates", "40", "--rewards", "{own.py:shorter: 1}")
+    assert run(*FILES, *rewards, "--margin", "0") == 0
+    row = json.loads(Path("out.jsonl").read_text().splitlines()[0])
+    assert (row["rewritten_response"], row["edits"]) == ("Try.", [])
+    assert row["rewards"] == {"shorter": -4.0}
+
+
+def test_how_many_candidates_there_are_follows_from_the_kind_of_policy() -> None:
+    assert edits_replies("partner")
+    assert edits_replies("partner-start")
+    assert not any(map(edits_replies, ("generic", "prompted", "emprl", "dice", "missing")))
 
 
 def test_a_single_text_has_candidates_too(capsys: pytest.CaptureFixture[str]) -> None:
