@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rewriting.runtime.files import fsync_file, fsync_folder, sha256_of
+from rewriting.errors import UserError
+from rewriting.runtime.files import disk_errors, fsync_file, fsync_folder, sha256_of
 
 MANIFEST = "manifest.json"
 
@@ -28,7 +29,7 @@ def locked(target: Path, on_wait: Callable[[], None]) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     target.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(target.parent / f".{target.name}.lock")
+    lock = FileLock(lock_file(target))
     try:
         lock.acquire(timeout=0)
     except Timeout:
@@ -38,6 +39,35 @@ def locked(target: Path, on_wait: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+@contextmanager
+def only_writer(target: Path) -> Iterator[None]:
+    """Refuse to go on while another process writes to `target`, a file or a folder.
+
+    The lock stands beside it, and is gone afterwards; the system releases that of a process that
+    dies.
+    """
+    from filelock import FileLock, Timeout
+
+    with disk_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(lock_file(target))
+        try:
+            lock.acquire(timeout=0)
+        except Timeout as error:
+            raise UserError(
+                f"another process is writing {target}. Wait for it, or name another output."
+            ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+        lock_file(target).unlink(missing_ok=True)
+
+
+def lock_file(target: Path) -> Path:
+    return target.parent / f".{target.name}.lock"
 
 
 @contextmanager
