@@ -16,6 +16,7 @@ from typing import Any
 
 from rewriting.errors import UserError
 from rewriting.runtime.files import disk_errors, fsync_file, fsync_folder, sha256_of
+from rewriting.runtime.json_files import parse_json
 
 MANIFEST = "manifest.json"
 
@@ -116,25 +117,28 @@ def damage(folder: Path, edition: Mapping[str, Any], checksums: bool = False) ->
     """
     try:
         text = (folder / MANIFEST).read_text(encoding="utf-8")
-        manifest = json.loads(text)
-        files = dict(manifest["files"])
+        manifest = parse_json(text)
+        files = {
+            str(name): (int(expected["bytes"]), str(expected["sha256"]))
+            for name, expected in manifest["files"].items()
+        }
     except FileNotFoundError:
         return "it is not installed"
-    except (ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return f"its {MANIFEST} is not readable"
     if text != _manifest_text(manifest):
         return f"its {MANIFEST} has changed"
     for key, value in edition.items():
         if manifest.get(key) != value:
             return f"its {key} is {manifest.get(key)!r}, and {value!r} is needed"
-    for name, expected in files.items():
+    for name, (expected, sha256) in files.items():
         path = folder / name
         if not path.is_file():
             return f"its file {name} is missing"
         size = path.stat().st_size
-        if size != expected["bytes"]:
-            return f"its file {name} has {size:,} bytes instead of {expected['bytes']:,}"
-        if checksums and sha256_of(path) != expected["sha256"]:
+        if size != expected:
+            return f"its file {name} has {size:,} bytes instead of {expected:,}"
+        if checksums and sha256_of(path) != sha256:
             return f"its file {name} has changed (SHA-256 differs)"
     return None
 
