@@ -21,6 +21,7 @@ from rewriting.runtime import folders
 from rewriting.runtime.assembly import Downloads
 from rewriting.runtime.catalogue import SHORT_NAMES, NamedModel
 from rewriting.runtime.convert import quiet_transformers
+from rewriting.runtime.folder_checks import check_folder
 from rewriting.runtime.model_options import DEFAULT, ModelOptions
 from rewriting.runtime.steps import say, steps
 
@@ -219,7 +220,8 @@ def load_config(name: str) -> Any:
 def kind_of(name: str) -> str:
     """What a model can be loaded as: causal, seq2seq, masked, classifier or encoder."""
     config = load_config(name)
-    built = str((getattr(config, "architectures", None) or [""])[0])
+    listed = getattr(config, "architectures", None)
+    built = str(listed[0]) if isinstance(listed, list) and listed else ""
     if built.endswith("ForSequenceClassification"):
         return "classifier"
     if getattr(config, "is_encoder_decoder", False):
@@ -252,6 +254,7 @@ def load_sentence_encoder(
             source,
             device=str(device or default_device()),
             local_files_only=local,
+            trust_remote_code=False,
             model_kwargs={"use_safetensors": True, "dtype": torch.float32},
         )
     return model.eval()
@@ -290,6 +293,8 @@ def _source(name: str) -> tuple[str, bool]:
     local = os.path.isdir(source)
     if local and not any(os.path.isfile(f"{source}/{f}") for f in ("config.json", "modules.json")):
         raise UserError(f"{name} does not hold a model: there is no config.json in it.")
+    if local:
+        check_folder(Path(source))
     return source, local
 
 
@@ -307,12 +312,14 @@ def _explained(name: str) -> Iterator[None]:
 
     try:
         yield
+    except (UserError, KeyboardInterrupt, SystemExit):
+        raise
     except SafetensorError as error:
         raise UserError(f"the weights of {name} are damaged ({error}). Get them again.") from error
     except OSError as error:
         reason = str(error).strip().split("\n")[0]
         if os.path.isdir(resolve(name)):
-            raise UserError(f"{name} does not hold a loadable model: {reason}") from error
+            raise _unloadable(name, error) from error
         raise UserError(_hub_failure(name, reason)) from error
     except ValueError as error:
         if "Unrecognized configuration class" in str(error):
@@ -324,7 +331,17 @@ def _explained(name: str) -> Iterator[None]:
         if "attention" in str(error) and "support" in str(error):
             reason = str(error).strip().split(". ")[0]
             raise UserError(f"{name}: {reason}. Set attention to eager.") from error
+        raise _unloadable(name, error) from error
+    except BaseException as error:  # settings of a folder can make the libraries fail in any way
+        if isinstance(error, Exception) or type(error).__name__ == "PanicException":  # of Rust
+            raise _unloadable(name, error) from error
         raise
+
+
+def _unloadable(name: str, error: BaseException) -> UserError:
+    """The first line of an error of the libraries; the rest is for those who wrote them."""
+    reason = (str(error).strip() or type(error).__name__).split("\n")[0].rstrip(".")
+    return UserError(f"{name} does not hold a loadable model: {reason[:200]}.")
 
 
 def _offline() -> bool:
