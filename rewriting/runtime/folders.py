@@ -19,6 +19,11 @@ from rewriting.runtime.files import disk_errors, fsync_file, fsync_folder, sha25
 from rewriting.runtime.json_files import parse_json
 
 MANIFEST = "manifest.json"
+Files = dict[str, tuple[int, str]]  # name → bytes, SHA-256
+
+
+class Damaged(Exception):
+    """What is wrong with a folder, in words."""
 
 
 @contextmanager
@@ -116,21 +121,9 @@ def damage(folder: Path, edition: Mapping[str, Any], checksums: bool = False) ->
     Sizes are compared always (milliseconds), contents only when `checksums` asks for it.
     """
     try:
-        text = (folder / MANIFEST).read_text(encoding="utf-8")
-        manifest = parse_json(text)
-        files = {
-            str(name): (int(expected["bytes"]), str(expected["sha256"]))
-            for name, expected in manifest["files"].items()
-        }
-    except FileNotFoundError:
-        return "it is not installed"
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return f"its {MANIFEST} is not readable"
-    if text != _manifest_text(manifest):
-        return f"its {MANIFEST} has changed"
-    for key, value in edition.items():
-        if manifest.get(key) != value:
-            return f"its {key} is {manifest.get(key)!r}, and {value!r} is needed"
+        files = files_of(folder, edition)
+    except Damaged as found:
+        return str(found)
     for name, (expected, sha256) in files.items():
         path = folder / name
         if not path.is_file():
@@ -141,6 +134,27 @@ def damage(folder: Path, edition: Mapping[str, Any], checksums: bool = False) ->
         if checksums and sha256_of(path) != sha256:
             return f"its file {name} has changed (SHA-256 differs)"
     return None
+
+
+def files_of(folder: Path, edition: Mapping[str, Any]) -> Files:
+    """The files that the manifest of a folder lists; `Damaged` where it cannot be believed."""
+    try:
+        text = (folder / MANIFEST).read_text(encoding="utf-8")
+        manifest = parse_json(text)
+        files = {
+            str(name): (int(expected["bytes"]), str(expected["sha256"]))
+            for name, expected in manifest["files"].items()
+        }
+    except FileNotFoundError:
+        raise Damaged("it is not installed") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Damaged(f"its {MANIFEST} is not readable") from error
+    if text != _manifest_text(manifest):
+        raise Damaged(f"its {MANIFEST} has changed")
+    for key, value in edition.items():
+        if manifest.get(key) != value:
+            raise Damaged(f"its {key} is {manifest.get(key)!r}, and {value!r} is needed")
+    return files
 
 
 def publish(folder: Path, target: Path, temporary: Path) -> None:

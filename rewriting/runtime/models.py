@@ -22,6 +22,7 @@ from rewriting.runtime.assembly import Downloads
 from rewriting.runtime.catalogue import SHORT_NAMES, NamedModel
 from rewriting.runtime.convert import quiet_transformers
 from rewriting.runtime.folder_checks import check_folder
+from rewriting.runtime.installed import installed_damage, mend, remember
 from rewriting.runtime.model_options import DEFAULT, ModelOptions
 from rewriting.runtime.steps import say, steps
 
@@ -75,19 +76,23 @@ def resolve(name: str) -> str:
 def fetch(name: str, progress: bool = True, verify: bool = False) -> Path:
     """The folder of a short name, downloaded and converted if it is not there yet.
 
-    An installed folder is recognised by its `manifest.json` and file sizes, in milliseconds;
-    `verify` compares every checksum. A damaged one is made anew. Several processes may ask at once.
+    An installed folder is recognised by its `manifest.json`; files that have changed since they
+    were last read are read again, with `verify` all of them. Small files that are damaged are put
+    back from a copy; with damaged weights the folder is made anew. Several processes may ask at
+    once.
     """
     if name not in SHORT_NAMES:
         raise UserError(f"{name!r} cannot be fetched by name. {_known_names(name)}")
     model, folder = SHORT_NAMES[name], cache_folder() / name
-    if folders.damage(folder, model.edition, checksums=verify) is None:
+    if installed_damage(folder, model.edition, verify) is None:
         return folder
     try:
         waiting = f"{name}: another process is fetching it; waiting for it to finish."
         with folders.locked(folder, on_wait=lambda: say(waiting, progress)):
-            damage = folders.damage(folder, model.edition, checksums=verify)
-            if damage is not None:
+            damage = installed_damage(folder, model.edition, verify)
+            if damage is not None and folder.exists() and mend(folder, model.edition):
+                say(f"{name}: {damage}; mended without a download.", progress)
+            elif damage is not None:
                 if folder.exists():
                     say(f"{name}: {damage}; fetching it again.", progress)
                 _install(model, folder, progress)
@@ -137,6 +142,7 @@ def _install(model: NamedModel, folder: Path, progress: bool) -> None:
         shutil.rmtree(temporary / "extracted")
         folders.write_manifest(finished, model.facts)
         folders.publish(finished, folder, temporary)
+        remember(folder, model.edition)
     say(f"{model.name}: installed in {folder}", progress)
 
 
