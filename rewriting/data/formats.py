@@ -9,7 +9,7 @@ from typing import Any, Final
 from rewriting.data.rows import BadRow, OnBadRow, Row
 from rewriting.errors import UserError
 from rewriting.exchange import LEVELS, MECHANISMS, Exchange, Label
-from rewriting.runtime.json_files import parse_json, shown
+from rewriting.runtime.json_files import cut, parse_json, shown
 
 EPITOME_COLUMNS: Final = {"sp_id", "rp_id", "seeker_post", "response_post", "level", "rationales"}
 DIALOGUE_COLUMNS: Final = {"conv_id", "utterance_idx", "context", "prompt", "utterance"}
@@ -67,7 +67,8 @@ def _need_columns(first: Row) -> None:
     if missing and not first.file.endswith((".json", ".jsonl")):
         raise UserError(
             f"{first.file} has no column {' and no column '.join(map(repr, missing))}. "
-            f"Its columns are: {', '.join(map(str, first.cells))}. Rename the ones that are meant."
+            f"Its columns are: {cut(', '.join(map(str, first.cells)))}. "
+            "Rename the ones that are meant."
         )
 
 
@@ -93,7 +94,7 @@ def _post(cells: Mapping[str, Any], name: str) -> str:
 def _text(cells: Mapping[str, Any], name: str) -> str:
     value = cells.get(name)
     if value is None:
-        raise RowError(f"no {name}; what is there: {', '.join(map(str, cells))}")
+        raise RowError(f"no {name}; what is there: {cut(', '.join(map(str, cells)))}")
     if not isinstance(value, str):
         raise RowError(f"{name} is {shown(value)}, not text")
     return value

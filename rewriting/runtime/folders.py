@@ -16,7 +16,7 @@ from typing import Any
 
 from rewriting.errors import UserError
 from rewriting.runtime.files import disk_errors, fsync_file, fsync_folder, sha256_of
-from rewriting.runtime.json_files import parse_json
+from rewriting.runtime.json_files import parse_json, read_text
 
 MANIFEST = "manifest.json"
 Files = dict[str, tuple[int, str]]  # name → bytes, SHA-256
@@ -139,7 +139,7 @@ def damage(folder: Path, edition: Mapping[str, Any], checksums: bool = False) ->
 def files_of(folder: Path, edition: Mapping[str, Any]) -> Files:
     """The files that the manifest of a folder lists; `Damaged` where it cannot be believed."""
     try:
-        text = (folder / MANIFEST).read_text(encoding="utf-8")
+        text = read_text(folder / MANIFEST)
         manifest = parse_json(text)
         files = {
             str(name): (int(expected["bytes"]), str(expected["sha256"]))

@@ -59,21 +59,20 @@ def mend(folder: Path, edition: Mapping[str, Any]) -> bool:
 
     Call it under a lock on the folder.
     """
-    copies = spare(folder)
     try:
-        files = files_of(copies, edition)
-    except Damaged:
+        files = files_of(spare(folder), edition)
+        for name, (size, sha256) in files.items():
+            path, copy = folder / name, spare(folder) / name
+            if path.is_file() and path.stat().st_size == size and sha256_of(path) == sha256:
+                continue
+            if not copy.is_file() or sha256_of(copy) != sha256:
+                return False
+            _replace(copy, path)
+        _replace(spare(folder) / MANIFEST, folder / MANIFEST)
+        for name in _extra(folder, files):
+            (folder / name).unlink()
+    except (Damaged, OSError):  # a folder in the place of a file, a disk that cannot be written
         return False
-    for name, (size, sha256) in files.items():
-        path, copy = folder / name, copies / name
-        if path.is_file() and path.stat().st_size == size and sha256_of(path) == sha256:
-            continue
-        if not copy.is_file() or sha256_of(copy) != sha256:
-            return False
-        _replace(copy, path)
-    _replace(copies / MANIFEST, folder / MANIFEST)
-    for name in _extra(folder, files):
-        (folder / name).unlink()
     return installed_damage(folder, edition, verify=True) is None
 
 
@@ -120,5 +119,8 @@ def _replace(source: Path, target: Path) -> None:
     """Copy a file so that a reader sees the old one or the new one."""
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    shutil.copyfile(source, temporary)
-    temporary.replace(target)
+    try:
+        shutil.copyfile(source, temporary)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)

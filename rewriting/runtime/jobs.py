@@ -62,6 +62,9 @@ class LineJob:
             raise UserError(f"{self.output} is a folder; name a file.")
         if self.output.exists() and not self.overwrite:
             raise UserError(f"{self.output} exists. Pass --overwrite to replace it.")
+        for path in (self.partial, self.job):
+            if path.exists() and not path.is_file():
+                raise UserError(f"{path} is no plain file. Remove it, or name another output.")
         with disk_errors(self.partial):
             kept: list[Piece] = []
             if self.partial.exists() and self.partial.stat().st_size and self._same_settings():

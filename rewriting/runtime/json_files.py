@@ -34,7 +34,14 @@ def read_json(path: Path) -> Any:
     size = path.stat().st_size
     if size > LARGEST_SETTINGS:
         raise ValueError(f"{size:,} bytes are no settings")
-    return parse_json(path.read_text(encoding="utf-8"))
+    return parse_json(read_text(path))
+
+
+def read_text(path: Path) -> str:
+    """The text of a plain file. A pipe in its place would be waited for for ever."""
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path.name} is no plain file")
+    return path.read_text(encoding="utf-8")
 
 
 def problem_of(value: Any) -> str | None:
@@ -72,5 +79,8 @@ def _is_half(text: str) -> bool:
 
 def shown(value: Any, longest: int = 80) -> str:
     """A value as an error message shows it: never a page of it."""
-    text = repr(value)
+    return cut(repr(value), longest)
+
+
+def cut(text: str, longest: int = 200) -> str:
     return text if len(text) <= longest else f"{text[:longest]}…"

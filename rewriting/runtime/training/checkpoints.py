@@ -30,7 +30,7 @@ from typing import Any, Protocol, Self
 from rewriting.errors import UserError
 from rewriting.runtime.files import disk_errors
 from rewriting.runtime.folders import damage, only_writer, publish, write_manifest
-from rewriting.runtime.json_files import parse_json
+from rewriting.runtime.json_files import parse_json, read_text
 from rewriting.runtime.processes import across_processes
 from rewriting.runtime.trees import pack, unpack
 
@@ -220,7 +220,7 @@ class Checkpoints:
 
 def read_state(folder: Path) -> dict[str, Any]:
     """state.json: the step, the settings and the parts. A ValueError where it is not that."""
-    state = parse_json((folder / STATE).read_text(encoding="utf-8"))
+    state = parse_json(read_text(folder / STATE))
     kinds = {"step": int, "settings": dict, "parts": dict}
     for name, kind in kinds.items():
         if not isinstance(state, dict) or not isinstance(state.get(name), kind):
