@@ -10,9 +10,9 @@ COUNTS = {
     "data files": 400,
     "checkpoints": 60,
     "jobs": 100,
-    "policy folders": 30,
-    "model caches": 30,
-    "model folders": 30,
+    "policy folders": 20,
+    "model caches": 20,
+    "model folders": 20,
 }
 
 
