@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from rewriting.ab.study import Study
 
 StudyFolder = Annotated[Path, typer.Argument(metavar="STUDY_DIR", help="The study's folder.")]
-SERVE = "Examples:  rewriting ab serve study  ·  rewriting ab serve study --host 0.0.0.0 --port 80"
+SERVE = (
+    "Examples:  rewriting ab serve study  ·  rewriting ab serve study --host 0.0.0.0 --port 80  ·  "
+    "rewriting ab serve study --behind-proxy --allow-host study.example.org"
+)
 LINKS = (
     "Examples:  rewriting ab links study --base-url https://study.example.org  ·  "
     "rewriting ab links study --renew 3  ·  rewriting ab links study --add 2"
@@ -48,6 +51,13 @@ def serve(
     return_after: Annotated[
         float, typer.Option(min=0.01, help="Hours without a sign after which work returns.")
     ] = 48.0,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A name that this server is reached by, such as study.example.org. Addresses, "
+            "localhost and this machine's own name need none."
+        ),
+    ] = None,
     behind_proxy: Annotated[
         bool, typer.Option("--behind-proxy", help="Believe a local proxy who the client is.")
     ] = False,
@@ -77,7 +87,10 @@ def serve(
     print(f"{plan.title}: {base}")
     print(f"admin page: {base}/admin/{admin_token}", flush=True)
     server = site.RatingServer(
-        study, admin_token=admin_token, return_after=timedelta(hours=return_after)
+        study,
+        admin_token=admin_token,
+        return_after=timedelta(hours=return_after),
+        hosts={*(allow_host or []), host},
     )
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # after uvicorn has finished with it
     site.serve(server, listener, behind_proxy=behind_proxy)

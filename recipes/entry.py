@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import copy
 import logging
+import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from rewriting.errors import UserError
@@ -66,12 +69,29 @@ def _run(program: str, recipes: Mapping[str, str], arguments: list[str]) -> None
         if name not in recipes:
             raise UserError(f"there is no recipe {name!r}. Recipes: {', '.join(recipes)}.")
         module = import_module(recipes[name])
-        module.run(parse(module, f"{program} {name}", rest))
+        config = parse(module, f"{program} {name}", rest)
+        with _only_run_in(getattr(config, "output", "")):
+            module.run(config)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(1) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+
+
+@contextmanager
+def _only_run_in(output: str) -> Iterator[None]:
+    """Refuse to train into a folder that another run is training into, before models are loaded.
+
+    Of several processes the first one asks, and its end ends the others. Tables have no folder.
+    """
+    if not output or os.environ.get("RANK", "0") != "0":
+        yield
+        return
+    from rewriting.runtime.folders import only_writer
+
+    with only_writer(Path(output)):
+        yield
 
 
 def _overview(program: str, recipes: Mapping[str, str]) -> str:

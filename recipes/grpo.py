@@ -15,7 +15,6 @@ The policy is written to OUTPUT/policy: `rewriting rewrite --policy OUTPUT/polic
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 from dataclasses import dataclass, field, replace
@@ -38,6 +37,7 @@ from recipes.chat.trl_settings import read_trl
 from recipes.chat.warm_start import warm_figures, warm_up
 from recipes.shared import settings_of
 from rewriting.errors import UserError
+from rewriting.runtime.json_files import read_json
 
 logger = logging.getLogger(__name__)
 ALGORITHMS = ("grpo", "rloo")
@@ -218,7 +218,7 @@ def read_object(path: Path) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_json(path)
     except ValueError as error:
         raise UserError(f"{path} is no JSON ({error}). Name another output folder.") from error
     if not isinstance(found, dict):
@@ -228,15 +228,9 @@ def read_object(path: Path) -> dict[str, Any] | None:
 
 def refuse_encoder_decoder(name: str) -> None:
     """TRL would fail at its first step, with a confusing error."""
-    from transformers import AutoConfig
+    from rewriting.runtime.models import load_config
 
-    from rewriting.runtime.models import resolve
-
-    try:
-        both = AutoConfig.from_pretrained(resolve(name)).is_encoder_decoder
-    except (OSError, ValueError):  # loading it will say what is wrong, in one line
-        return
-    if both:
+    if getattr(load_config(name), "is_encoder_decoder", False):
         raise UserError(
             f"{name} is an encoder-decoder, which TRL's GRPO and RLOO cannot train. "
             "Name a causal chat model, or train it with `train.py emprl`."

@@ -188,7 +188,8 @@ def rewrite_file(
     from rewriting.runtime.progress import progress_bar
 
     rows = survey(source, limit=limit, skip_bad_rows=skip_bad_rows, set_aside=bad_file(output))
-    settings = {"input": source, "limit": limit, "seed": seed, "digest": rows.digest}
+    settings = {"input": source, "limit": limit, "seed": seed}
+    settings |= {"content of the input": rows.digest}
     settings["policy_digest"] = policy_digest(who.policy)
     with LineJob(output, settings | asdict(who), chunk=CHUNK, overwrite=overwrite) as job:
         guard, policy = who.safety.guard(), who.load()

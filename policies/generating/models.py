@@ -227,16 +227,10 @@ class CausalModel:
 
 def load_model(name: str, *, own: bool = False, options: ModelOptions = DEFAULT) -> AnyModel:
     """The model of that name; `own`: not shared with others, to put LoRA adapters into it."""
-    from transformers import AutoConfig
-
     from rewriting.runtime.backbone import Backbone
-    from rewriting.runtime.models import load_causal, load_seq2seq, resolve
+    from rewriting.runtime.models import load_causal, load_config, load_seq2seq
 
-    try:
-        config = AutoConfig.from_pretrained(resolve(name))
-    except (OSError, ValueError):
-        config = None  # the loaders below say in one line what is wrong
-    if getattr(config, "is_encoder_decoder", False):
+    if getattr(load_config(name), "is_encoder_decoder", False):
         return Seq2SeqModel(*load_seq2seq(name, options=options))
     if own:
         return CausalModel(*load_causal(name, options=options))

@@ -14,7 +14,6 @@ scored once instead (`scores`).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +26,8 @@ from torch import Tensor
 
 from rewriting.errors import UserError
 from rewriting.runtime.cache import ScoreCache
+from rewriting.runtime.folder_checks import check_folder
+from rewriting.runtime.json_files import read_json
 from rewriting.runtime.log_probs import (
     batches_by_length,
     continuation_log_probs,
@@ -301,20 +302,29 @@ def check_adapter(model: Any, folder: Path) -> None:
 
     PEFT passes over weights that find no place, and leaves places without weights as they are.
     """
-    from safetensors import safe_open
+    from safetensors import SafetensorError, safe_open
 
     config_file = folder / "adapter_config.json"
     if not (folder / WEIGHTS).is_file() or not config_file.is_file():
         raise UserError(f"{folder} is no adapter folder: it needs {WEIGHTS} and its config.")
-    config = json.loads(config_file.read_text(encoding="utf-8"))
-    if config.get("peft_type") != "LORA" or not isinstance(config.get("target_modules"), list):
+    check_folder(folder)
+    config = read_json(config_file)
+    is_lora = isinstance(config, dict) and config.get("peft_type") == "LORA"
+    if not is_lora or not isinstance(config.get("target_modules"), list):
         raise UserError(f"{folder} is no LoRA adapter for named layers.")
-    widths = {}
-    with safe_open(folder / WEIGHTS, framework="pt") as file:
-        for key in file.keys():  # noqa: SIM118 (the file is no dictionary)
-            if key.endswith(".lora_A.weight"):
-                name = key.removeprefix("base_model.model.").removesuffix(".lora_A.weight")
-                widths[name] = file.get_slice(key).get_shape()[1]
+    widths, ranks = {}, set()
+    try:
+        with safe_open(folder / WEIGHTS, framework="pt") as file:
+            for key in file.keys():  # noqa: SIM118 (the file is no dictionary)
+                if key.endswith(".lora_A.weight"):
+                    name = key.removeprefix("base_model.model.").removesuffix(".lora_A.weight")
+                    rank, widths[name] = file.get_slice(key).get_shape()
+                    ranks.add(rank)
+    except (OSError, ValueError, SafetensorError) as error:
+        raise UserError(f"{folder / WEIGHTS} is damaged ({error}). Get it again.") from error
+    said = [config.get("r"), *dict(config.get("rank_pattern") or {}).values()]
+    if any(rank not in list(ranks) for rank in said):  # PEFT makes room by what is said
+        raise UserError(f"{config_file} says rank {said[0]}; the weights have another one.")
     expected = {
         name: module.in_features
         for name, module in model.named_modules()

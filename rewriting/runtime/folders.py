@@ -14,9 +14,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rewriting.runtime.files import fsync_file, fsync_folder, sha256_of
+from rewriting.errors import UserError
+from rewriting.runtime.files import disk_errors, fsync_file, fsync_folder, sha256_of
+from rewriting.runtime.json_files import parse_json, read_text
 
 MANIFEST = "manifest.json"
+Files = dict[str, tuple[int, str]]  # name → bytes, SHA-256
+
+
+class Damaged(Exception):
+    """What is wrong with a folder, in words."""
 
 
 @contextmanager
@@ -28,7 +35,7 @@ def locked(target: Path, on_wait: Callable[[], None]) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     target.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(target.parent / f".{target.name}.lock")
+    lock = FileLock(lock_file(target))
     try:
         lock.acquire(timeout=0)
     except Timeout:
@@ -38,6 +45,35 @@ def locked(target: Path, on_wait: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+@contextmanager
+def only_writer(target: Path) -> Iterator[None]:
+    """Refuse to go on while another process writes to `target`, a file or a folder.
+
+    The lock stands beside it, and is gone afterwards; the system releases that of a process that
+    dies.
+    """
+    from filelock import FileLock, Timeout
+
+    with disk_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(lock_file(target))
+        try:
+            lock.acquire(timeout=0)
+        except Timeout as error:
+            raise UserError(
+                f"another process is writing {target}. Wait for it, or name another output."
+            ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+        lock_file(target).unlink(missing_ok=True)
+
+
+def lock_file(target: Path) -> Path:
+    return target.parent / f".{target.name}.lock"
 
 
 @contextmanager
@@ -85,28 +121,40 @@ def damage(folder: Path, edition: Mapping[str, Any], checksums: bool = False) ->
     Sizes are compared always (milliseconds), contents only when `checksums` asks for it.
     """
     try:
-        text = (folder / MANIFEST).read_text(encoding="utf-8")
-        manifest = json.loads(text)
-        files = dict(manifest["files"])
-    except FileNotFoundError:
-        return "it is not installed"
-    except (ValueError, KeyError, TypeError):
-        return f"its {MANIFEST} is not readable"
-    if text != _manifest_text(manifest):
-        return f"its {MANIFEST} has changed"
-    for key, value in edition.items():
-        if manifest.get(key) != value:
-            return f"its {key} is {manifest.get(key)!r}, and {value!r} is needed"
-    for name, expected in files.items():
+        files = files_of(folder, edition)
+    except Damaged as found:
+        return str(found)
+    for name, (expected, sha256) in files.items():
         path = folder / name
         if not path.is_file():
             return f"its file {name} is missing"
         size = path.stat().st_size
-        if size != expected["bytes"]:
-            return f"its file {name} has {size:,} bytes instead of {expected['bytes']:,}"
-        if checksums and sha256_of(path) != expected["sha256"]:
+        if size != expected:
+            return f"its file {name} has {size:,} bytes instead of {expected:,}"
+        if checksums and sha256_of(path) != sha256:
             return f"its file {name} has changed (SHA-256 differs)"
     return None
+
+
+def files_of(folder: Path, edition: Mapping[str, Any]) -> Files:
+    """The files that the manifest of a folder lists; `Damaged` where it cannot be believed."""
+    try:
+        text = read_text(folder / MANIFEST)
+        manifest = parse_json(text)
+        files = {
+            str(name): (int(expected["bytes"]), str(expected["sha256"]))
+            for name, expected in manifest["files"].items()
+        }
+    except FileNotFoundError:
+        raise Damaged("it is not installed") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Damaged(f"its {MANIFEST} is not readable") from error
+    if text != _manifest_text(manifest):
+        raise Damaged(f"its {MANIFEST} has changed")
+    for key, value in edition.items():
+        if manifest.get(key) != value:
+            raise Damaged(f"its {key} is {manifest.get(key)!r}, and {value!r} is needed")
+    return files
 
 
 def publish(folder: Path, target: Path, temporary: Path) -> None:

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from rewriting.runtime.folders import lock_file
+
 T = TypeVar("T")
 R = TypeVar("R")
 POLL_SECONDS = 1.0
@@ -82,7 +84,7 @@ def locked_for_all(target: Path, on_wait: Callable[[], None]) -> Iterator[None]:
     lock = None
     if process_index() == 0:
         target.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(target.parent / f".{target.name}.lock")
+        lock = FileLock(lock_file(target))
 
     def acquired() -> bool:
         try:

@@ -1,5 +1,8 @@
 """Policies by name, and the shipped ones."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from policies.editing.settings import read_settings
@@ -24,3 +27,39 @@ def test_what_is_shipped_is_whole(name: str) -> None:
     sizes = [(folder / part).stat().st_size for part in WEIGHT_FILES]
     assert sum(sizes) < 6_000_000
     assert "python train.py partner" in (folder / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"kind":' * 5000 + "1" + "}" * 5000,
+        '{"kind": "edit_policy", "backbone": "smollm2-135m", "rank": 1000000000}',
+        '{"kind": "edit_policy", "backbone": "smollm2-135m", "rank": 8.5}',
+        '{"kind": "edit_policy", "backbone": "smollm2-135m", "head_width": 1e300}',
+        '{"kind": "edit_policy", "backbone": "smollm2-135m", "temperature": NaN}',
+        '{"kind": "edit_policy", "backbone": "smollm2-135m", "targets": [["q_proj"]]}',
+        '{"kind": "edit_policy", "backbone": 3}',
+        '{"kind": "edit_policy", "backbone": "\\ud83d"}',
+        '{"kind": "edit_policy", "backbone": "smollm2-135m", "sha256": {"../x": ""}}',
+        '{"kind": "edit_policy", "backbone": "smollm2-135m", "sha256": 3}',
+        '{"kind": "generator", "model": "flan-t5-small", "num_virtual_tokens": 1000000000}',
+        '{"kind": "generator", "model": "flan-t5-small", "value_width": true}',
+        '{"kind": "rewriter", "max_new_tokens": -1}',
+        '{"kind": "editor", "model": ["smollm2-135m"]}',
+        "3",
+    ],
+)
+def test_malformed_settings_are_refused_before_a_model_is_loaded(tmp_path: Path, text: str) -> None:
+    (tmp_path / "policy.json").write_text(text)
+    with pytest.raises(UserError, match=r"was refused|does not describe") as caught:
+        load_policy(str(tmp_path))
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_shipped_policies_are_what_was_saved(name: str) -> None:
+    from rewriting.runtime.policy_files import CHECKSUMS, weights_of
+
+    described = json.loads((TRAINED[name] / "policy.json").read_text())
+    assert described[CHECKSUMS] == weights_of(TRAINED[name]) != {}

@@ -107,6 +107,11 @@ def test_an_unfinished_run_with_other_candidates_is_not_mixed_in(
     capsys.readouterr()
     assert run(*FILES, "--num-candidates", "2") == 1
     assert "other settings (num_candidates)" in capsys.readouterr().err
+    rows = [json.loads(line) for line in Path(FILES[1]).read_text().splitlines()]
+    rows[0]["history"] = ["I do not want to be here any more."]
+    Path(FILES[1]).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run(*FILES) == 1, "the gate reads the history"
+    assert "other settings (content of the input)" in capsys.readouterr().err
 
 
 def test_an_unknown_reward_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
