@@ -22,7 +22,7 @@ from policies.editing.prompt import instruction
 from policies.training.reinforce.rollouts import Episode, Turn, reward_columns
 from recipes.partner import Config
 from rewriting.data.columns import column_names
-from rewriting.runtime.backbone import attention_layers
+from rewriting.runtime.adapters import attention_layers
 from rewriting.runtime.cache import ScoreCache
 from rewriting.runtime.models import load_causal
 

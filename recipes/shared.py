@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any
 
@@ -81,11 +81,6 @@ def share_of(name: str, size: int, num_processes: int) -> int:
             "them."
         )
     return size // num_processes
-
-
-def settings_of(config: Any, left_out: str) -> dict[str, Any]:
-    """The settings that a run must share with the run it goes on from: all but these."""
-    return {name: value for name, value in asdict(config).items() if name not in left_out.split()}
 
 
 def supervised_accelerator() -> Any:

@@ -37,7 +37,7 @@ def with_adapter(model: torch.nn.Module, folder: Path) -> torch.nn.Module:
     """The model with the adapter of a folder in its weights."""
     from peft import PeftModel
 
-    from rewriting.runtime.backbone import check_adapter
+    from rewriting.runtime.adapters import check_adapter
 
     check_adapter(model, folder)
     merged: torch.nn.Module = PeftModel.from_pretrained(model, folder).merge_and_unload()

@@ -24,7 +24,8 @@ from policies.generating.prefix import Prefix
 from policies.reading.cached_reading import Piece, Reading
 from policies.reading.frozen_head import ScaledHead
 from rewriting.errors import UserError
-from rewriting.runtime.log_probs import batches_by_length, has_plain_head, start_token
+from rewriting.runtime.batches import batches_by_length
+from rewriting.runtime.log_probs import has_plain_head, start_token
 from rewriting.runtime.model_options import DEFAULT, ModelOptions
 
 ENCODER_TOKENS: Final = 4096  # read at once, padding included

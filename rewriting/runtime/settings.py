@@ -7,6 +7,7 @@ and hands them back (`given`).
 
 from __future__ import annotations
 
+import math
 from dataclasses import MISSING, field, fields
 from typing import Any, TypeVar
 
@@ -54,7 +55,7 @@ def check_bounds(settings: Any) -> None:
         if value is None or (least is None and greatest is None and above is None):
             continue
         low = least is None or value >= least  # not <: nan is refused as well
-        high = greatest is None or value <= greatest
+        high = value < math.inf if greatest is None else value <= greatest
         if low and high and (above is None or value > above):
             continue
         if least is not None and greatest is not None:

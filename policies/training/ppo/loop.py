@@ -49,7 +49,6 @@ from rewriting.runtime.processes import share_of
 from rewriting.runtime.seeds import derive_seed
 from rewriting.runtime.training.engine import Engine, in_batches
 from rewriting.runtime.training.run import Run
-from rewriting.runtime.training.weights import Weights
 from rewriting.show import print_responses
 
 SUMS = ("policy_loss", "value_loss", "update_kl", "clipped")
@@ -94,8 +93,7 @@ def train(
     )  # fmt: skip
     frozen = generator.adapters.parameters("reference") if "reference" in generator.roles else []
     named = {str(number): parameter for number, parameter in enumerate(frozen)}
-    reference = Weights(named, accelerator.is_main_process)
-    run.add_parts(reward=reward, kl=kl, reference=reference)
+    run.add_parts(reward=reward, kl=kl, reference=run.engine.frozen(named))
     display = Display(run, settings, PPO, on_samples)
     with run:
         for step, rows in run.steps():

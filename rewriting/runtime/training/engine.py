@@ -113,6 +113,11 @@ class Engine:
         summed: list[float] = self.accelerator.reduce(both, reduction="sum").tolist()
         return summed
 
+    def frozen(self, named: Mapping[str, nn.Parameter]) -> Weights:
+        """Parameters of the module that are not trained, as a part of a checkpoint."""
+        kind = held.DeepSpeedFrozenWeights if is_deepspeed(self.accelerator) else Weights
+        return kind(named, self.accelerator.is_main_process)
+
     # ---- one optimizer step
 
     def update(
