@@ -26,7 +26,7 @@ CHUNK = 64  # rows between two writes: little is lost by a stop, and rows can be
 EPILOG = (
     "Examples:  rewriting rewrite --input sample:test --output out.jsonl  ·  "
     "rewriting rewrite --input replies.csv --output out.jsonl --policy generic --seed 7  ·  "
-    "rewriting rewrite --input replies.csv --output out.jsonl --num-candidates 4  ·  "
+    "rewriting rewrite --input replies.csv --output out.jsonl --num-candidates 8 --margin 1  ·  "
     'rewriting rewrite --seeker "I failed again." --response "Study harder."'
 )
 
@@ -46,16 +46,17 @@ def rewrite(
         int,
         typer.Option(
             min=0,
-            help="Sample so many rewrites of each row, write the best one; 0: "
-            f"{NUM_CANDIDATES} of a policy that edits replies, 1 of another.",
+            help="How many rewrites of each row are sampled; the best one is written. 0 means "
+            f"{NUM_CANDIDATES} for a policy that edits replies and 1 for any other.",
         ),
     ] = 0,
     margin: Annotated[
         float | None,
         typer.Option(
             min=0,
-            help="A reply stays as it is unless a rewrite earns so much more than it; "
-            f"{MARGIN} for several candidates and the default rewards, otherwise none.",
+            help="How much more reward a rewrite has to earn than the reply as it was; otherwise "
+            f"the reply stays. {MARGIN} with several candidates and the default rewards; with "
+            "rewards of your own the reply competes only if you give a margin.",
             show_default=False,
         ),
     ] = None,

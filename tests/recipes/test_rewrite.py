@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from policies.best_of import BestOf
 from policies.named import POLICIES, edits_replies, policy_digest
 from recipes.cli import main
+from recipes.rewrite import Rewriter
 from rewriting import Exchange, Rewrite
 
 SHORTER = (
@@ -71,6 +73,20 @@ def test_a_reply_stays_where_no_rewrite_is_better_by_the_margin() -> None:
     row = json.loads(Path("out.jsonl").read_text().splitlines()[0])
     assert (row["rewritten_response"], row["edits"]) == ("Try.", [])
     assert row["rewards"] == {"shorter": -4.0}
+
+
+def test_a_policy_that_edits_gets_four_candidates_and_a_margin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("policies.named.edits_replies", lambda name: name == "dice")
+    monkeypatch.setattr("rewards.named.build_rewards", lambda rewards, models: None)
+    found = Rewriter("dice").load()
+    assert isinstance(found, BestOf)
+    assert (found.num_candidates, found.margin) == (4, 0.5)
+    own = Rewriter("dice", rewards="{repetition: 1}").load()
+    assert isinstance(own, BestOf)
+    assert (own.num_candidates, own.margin) == (4, None)
+    assert isinstance(Rewriter("dice", num_candidates=1).load(), Dice)
 
 
 def test_how_many_candidates_there_are_follows_from_the_kind_of_policy() -> None:
