@@ -44,6 +44,9 @@ EVALUATION: dict[str, str] = {
 }
 """The same for the tables of evaluate.py."""
 
+RANKS = ("RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK")
+"""Where torchrun and three kinds of MPI tell a process its rank: those that accelerate reads."""
+
 
 def run_training(arguments: list[str] | None = None) -> None:
     """`train.py`: the first word picks the recipe, the rest fills its dataclass.
@@ -84,13 +87,14 @@ def _only_run_in(output: str) -> Iterator[None]:
     """Refuse to train into a folder that another run is training into, before models are loaded.
 
     Of several processes the first one asks, and its end ends the others. Tables have no folder.
+    The lock stands in the folder: where runs go to a mounted one, its parent may be read-only.
     """
-    if not output or os.environ.get("RANK", "0") != "0":
+    if not output or any(os.environ.get(name, "") not in ("", "0") for name in RANKS):
         yield
         return
     from rewriting.runtime.folders import only_writer
 
-    with only_writer(Path(output)):
+    with only_writer(Path(output), inside=True):
         yield
 
 

@@ -4,21 +4,28 @@ A folder is filled under a temporary name beside its target, flushed to the disk
 Whoever is killed on the way leaves a temporary, never half a folder under the real name.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rewriting.errors import UserError
 from rewriting.runtime.files import disk_errors, fsync_file, fsync_folder, sha256_of
 from rewriting.runtime.json_files import parse_json, read_text
 
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
 MANIFEST = "manifest.json"
+LOCK: Final = ".lock"
+"""The lock in a folder. It is no content: manifests and checksums pass over it."""
 Files = dict[str, tuple[int, str]]  # name → bytes, SHA-256
 
 
@@ -48,17 +55,20 @@ def locked(target: Path, on_wait: Callable[[], None]) -> Iterator[None]:
 
 
 @contextmanager
-def only_writer(target: Path) -> Iterator[None]:
+def only_writer(target: Path, *, inside: bool = False) -> Iterator[None]:
     """Refuse to go on while another process writes to `target`, a file or a folder.
 
-    The lock stands beside it, and is gone afterwards; the system releases that of a process that
-    dies.
+    inside: the lock stands in the folder `target`, which is made, so that its parent need not be
+    writable; otherwise the lock stands beside `target`. It is gone afterwards, with the folder that
+    was made for it if that is empty. The system releases the lock of a process that dies.
     """
     from filelock import FileLock, Timeout
 
+    file = target / LOCK if inside else lock_file(target)
+    made = not file.parent.exists()
     with disk_errors(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(lock_file(target))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(file)
         try:
             lock.acquire(timeout=0)
         except Timeout as error:
@@ -68,8 +78,22 @@ def only_writer(target: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        lock.release()
-        lock_file(target).unlink(missing_ok=True)
+        _remove_and_release(lock, file)
+        if inside and made:
+            with suppress(OSError):  # something was written
+                target.rmdir()
+
+
+def _remove_and_release(lock: BaseFileLock, file: Path) -> None:
+    """Remove the file while the lock is held: afterwards it may be the lock of another process.
+
+    Who has opened the file meanwhile finds that it has no name any more, and starts over. Windows
+    removes no open file; there filelock does it when it releases.
+    """
+    if os.name != "nt":
+        with suppress(OSError):
+            file.unlink()
+    lock.release()
 
 
 def lock_file(target: Path) -> Path:
@@ -102,7 +126,7 @@ def write_manifest(folder: Path, facts: Mapping[str, Any]) -> None:
             "sha256": sha256_of(path),
         }
         for path in sorted(folder.rglob("*"))
-        if path.is_file()
+        if path.is_file() and path != folder / LOCK
     }
     text = _manifest_text({**facts, "files": files})
     (folder / MANIFEST).write_text(text, encoding="utf-8")

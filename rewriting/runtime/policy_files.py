@@ -21,6 +21,8 @@ FILE: Final = "policy.json"
 CHECKSUMS: Final = "sha256"
 WHOLE_MODEL: Final = "model"
 """The folder of a policy that is a whole model: tokenizer and configuration count as weights."""
+ADAPTER: Final = "adapter_config.json"
+"""It scales the weights of an adapter (lora_alpha) and says which layers they change."""
 KINDS: Final[Mapping[type, Any]] = {int: int, float: int | float, str: str, tuple: list}
 T = TypeVar("T")
 
@@ -37,7 +39,7 @@ def weights_of(folder: Path) -> dict[str, str]:
     return {
         path.as_posix(): sha256_of(folder / path)
         for path in files
-        if path.suffix == ".safetensors" or path.parts[0] == WHOLE_MODEL
+        if path.suffix == ".safetensors" or path.name == ADAPTER or path.parts[0] == WHOLE_MODEL
     }
 
 
