@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -40,6 +41,19 @@ def extra_needed() -> Iterator[None]:
         raise UserError(
             f"{error.name} is missing: pip install 'empathic-rewriting[ab]' installs it."
         ) from error
+
+
+def host_name(given: str) -> str:
+    """The host of a name or of an address such as a browser shows; scheme and port do not count."""
+    with suppress(ValueError):  # of urlsplit, and of a port that is no number
+        parts = urlsplit(given.strip() if "//" in given else f"//{given.strip()}")
+        name = (parts.hostname or "").removesuffix(".")
+        more = (parts.path.strip("/"), parts.query, parts.fragment, parts.username, " " in name)
+        if name and parts.port != 0 and not any(more):
+            return name
+    raise UserError(
+        f"--allow-host {given!r} is no host name. Give the name alone, such as study.example.org."
+    )
 
 
 def serve(
@@ -76,6 +90,7 @@ def serve(
     from rewriting.ab.study import load_study
     from rewriting.ab.tokens import new_token
 
+    hosts = [host_name(name) for name in allow_host or []]
     plan = load_study(study)
     admin_token = new_token()
     listener = listen(host, port)
@@ -90,7 +105,7 @@ def serve(
         study,
         admin_token=admin_token,
         return_after=timedelta(hours=return_after),
-        hosts={*(allow_host or []), host},
+        hosts={*hosts, host},
     )
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # after uvicorn has finished with it
     site.serve(server, listener, behind_proxy=behind_proxy)

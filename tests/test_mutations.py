@@ -11,6 +11,7 @@ COUNTS = {
     "checkpoints": 60,
     "jobs": 100,
     "policy folders": 20,
+    "rewriter folders": 20,
     "model caches": 20,
     "model folders": 20,
 }

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from rewriting.runtime.policy_files import read_policy, write_policy
-from rewriting.runtime.training.settings import check_bounds, setting
+from rewriting.runtime.settings import check_bounds, setting
 
 REWRITER = "rewriter"
 EDITOR = "editor"
@@ -24,10 +24,16 @@ class RewriterSettings:
     """What a trained rewriter or editor is, besides its adapter: policy.json."""
 
     model: str = "smollm2-135m"
-    max_new_tokens: int = setting(72, "Tokens of an answer.", least=1, greatest=10_000_000)
-    max_prompt_tokens: int = setting(768, "Tokens of a prompt.", least=1, greatest=10_000_000)
-    temperature: float = setting(0.5, "Of the distribution that is sampled from.", above=0)
-    top_p: float = setting(0.9, "Share of it that is sampled from.", above=0, greatest=1)
+    max_new_tokens: int = setting(
+        72, "Maximum length of an answer, in tokens.", least=1, greatest=10_000_000
+    )
+    max_prompt_tokens: int = setting(
+        768, "Maximum length of a prompt, in tokens.", least=1, greatest=10_000_000
+    )
+    temperature: float = setting(0.5, "Sampling temperature.", above=0)
+    top_p: float = setting(
+        0.9, "Nucleus sampling: probability mass that is kept.", above=0, greatest=1
+    )
 
     def __post_init__(self) -> None:
         check_bounds(self)

@@ -8,7 +8,7 @@ from typing import Final
 
 from rewriting.errors import UserError
 from rewriting.runtime.policy_files import FILE, read_policy, write_policy
-from rewriting.runtime.training.settings import check_bounds, setting
+from rewriting.runtime.settings import check_bounds, setting
 
 KIND: Final = "edit_policy"
 
@@ -18,28 +18,38 @@ class EditSettings:
     """How an edit policy is built, how it reads and how it samples."""
 
     rank: int = setting(
-        8, "Of the LoRA matrices; 0 trains the whole model.", least=0, greatest=1024
+        8, "Rank of the LoRA matrices; 0 trains the whole model.", least=0, greatest=1024
     )
-    alpha: int = setting(16, "LoRA's scale is alpha / rank.", least=0, greatest=65_536)
+    alpha: int = setting(
+        16,
+        "LoRA alpha: the update is scaled by alpha / rank.",
+        least=0,
+        greatest=65_536,
+    )
     dropout: float = setting(
-        0.0, "Before the LoRA matrices, in supervised training.", least=0, greatest=1
+        0.0, "Dropout before the LoRA matrices, in supervised training.", least=0, greatest=1
     )
     targets: tuple[str, ...] = ()
     """Layers that get LoRA matrices; none named: those of the attention."""
     head_width: int = setting(
-        128, "Of the keys that the position head compares.", least=1, greatest=16_384
+        128, "Width of the keys that the position head compares.", least=1, greatest=16_384
     )
     span_length: int = setting(
-        4, "Sentences that the policy sees at once.", least=1, greatest=10_000
+        4, "Number of sentences that the policy sees at once.", least=1, greatest=10_000
     )
-    max_edits: int = setting(1, "Edits of a span at the most.", least=1, greatest=10_000)
-    max_prompt_tokens: int = setting(384, "Tokens of a prompt.", least=1, greatest=10_000_000)
-    max_new_tokens: int = setting(40, "Tokens of a sentence.", least=1, greatest=10_000_000)
-    temperature: float = setting(1.0, "Of the distribution that is sampled from.", above=0)
+    max_edits: int = setting(1, "Maximum number of edits per span.", least=1, greatest=10_000)
+    max_prompt_tokens: int = setting(
+        384, "Maximum length of a prompt, in tokens.", least=1, greatest=10_000_000
+    )
+    max_new_tokens: int = setting(
+        40, "Maximum length of a new sentence, in tokens.", least=1, greatest=10_000_000
+    )
+    temperature: float = setting(1.0, "Sampling temperature.", above=0)
     top_p: float = setting(
         1.0,
-        "Below 1, what the policy would not say has the log-probability minus infinity, also under "
-        "the reference: for using a policy, not for training one.",
+        "Nucleus sampling: probability mass that is kept. Below 1, what is cut off has the "
+        "log-probability minus infinity, also under the reference: for using a policy, "
+        "not for training one.",
         above=0,
         greatest=1,
     )

@@ -8,7 +8,7 @@ from typing import Final
 
 from rewriting.errors import UserError
 from rewriting.runtime.policy_files import FILE, read_policy, write_policy
-from rewriting.runtime.training.settings import check_bounds, setting
+from rewriting.runtime.settings import check_bounds, setting
 
 KIND: Final = "generator"
 ADAPTERS: Final = ("prefix", "lora", "none")
@@ -21,21 +21,31 @@ class GeneratorSettings:
     adapter: str = "prefix"
     """prefix: virtual tokens before the decoder's own. lora: low-rank changes of the attention.
     none: the model as it is, to compare with."""
-    num_virtual_tokens: int = setting(20, "Of the prefix.", least=1, greatest=10_000)
-    rank: int = setting(16, "Of the LoRA matrices, whose scale is 1.", least=1, greatest=1024)
-    max_context_tokens: int = setting(200, "Tokens of a context.", least=1, greatest=10_000_000)
-    max_new_tokens: int = setting(
-        40, "Tokens of a response; its end is one of them.", least=1, greatest=10_000_000
+    num_virtual_tokens: int = setting(
+        20, "Number of virtual tokens in the prefix.", least=1, greatest=10_000
     )
-    temperature: float = setting(1.0, "Of the distribution that is sampled from.", above=0)
+    rank: int = setting(16, "Rank of the LoRA matrices, whose scale is 1.", least=1, greatest=1024)
+    max_context_tokens: int = setting(
+        200, "Maximum length of a context, in tokens.", least=1, greatest=10_000_000
+    )
+    max_new_tokens: int = setting(
+        40,
+        "Maximum length of a response in tokens, its end token included.",
+        least=1,
+        greatest=10_000_000,
+    )
+    temperature: float = setting(1.0, "Sampling temperature.", above=0)
     top_p: float = setting(
         1.0,
-        "Below 1, what the policy would not say has the log-probability minus infinity, also under "
-        "the reference: for using a generator, not for training one.",
+        "Nucleus sampling: probability mass that is kept. Below 1, what is cut off has the "
+        "log-probability minus infinity, also under the reference: for using a generator, "
+        "not for training one.",
         above=0,
         greatest=1,
     )
-    value_width: int = setting(128, "Of the value head's hidden layer.", least=1, greatest=16_384)
+    value_width: int = setting(
+        128, "Width of the value head's hidden layer.", least=1, greatest=16_384
+    )
 
     def __post_init__(self) -> None:
         if self.adapter not in ADAPTERS:

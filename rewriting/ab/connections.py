@@ -41,16 +41,20 @@ class TimedProtocol(H11Protocol):
     request_seconds = REQUEST_SECONDS
     answer_seconds = ANSWER_SECONDS
     limit = MOST_CONNECTIONS
+    _timer: asyncio.TimerHandle
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.aborted = False
         self._wait_for_request()
         self._make_room()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
         self._timer.cancel()
-        if not self.transport.is_closing():
+        if self.transport.is_closing():  # once the client has read the answer, if ever it does
+            self._timer = self.loop.call_later(self.answer_seconds, self._abort)
+        else:
             self._wait_for_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -69,14 +73,22 @@ class TimedProtocol(H11Protocol):
 
     def _request_is_late(self) -> None:
         if self.waits_for_client:
-            self.transport.abort()
+            self._abort()
         else:
-            self._timer = self.loop.call_later(self.answer_seconds, self.transport.abort)
+            self._timer = self.loop.call_later(self.answer_seconds, self._abort)
+
+    def _abort(self) -> None:
+        self.aborted = True  # it is counted among the connections for a moment more
+        self.transport.abort()
 
     def _make_room(self) -> None:
-        """Close whom we wait for longest: a slow client, or an idle one who will come again."""
+        """Close one connection where there are too many: one that is closing, if there is any.
+
+        Otherwise the one we wait for longest: a slow client, or an idle one who will come again.
+        """
         all_of_us: Any = self.connections
-        still_open = [one for one in all_of_us if not one.transport.is_closing()]
+        still_open = [one for one in all_of_us if not one.aborted]
         if len(still_open) > self.limit:
-            waiting = [one for one in still_open if one.waits_for_client]
-            min(waiting, key=lambda one: one.since).transport.abort()
+            closing = [one for one in still_open if one.transport.is_closing()]
+            waiting = closing or [one for one in still_open if one.waits_for_client]
+            min(waiting, key=lambda one: one.since)._abort()

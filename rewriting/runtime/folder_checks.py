@@ -20,6 +20,10 @@ CODE: Final = frozenset([".py", ".pyc", ".pyd", ".so", ".dll", ".dylib", ".pkl",
 RUNS_CODE: Final = ("auto_map", "custom_pipelines", "megatron_config")
 """Settings that name code, which the libraries would import."""
 OUR_MODULES: Final = "sentence_transformers."
+NOT_OPENED: Final = frozenset(
+    f"{name}_file" for name in ("special_tokens_map", "added_tokens", "tokenizer_config")
+)
+"""Paths that transformers itself writes into tokenizer_config.json, and does not read there."""
 VOCABULARIES: Final = ("tokenizer.json", "vocab.json")
 """Files of many megabytes, which are read by a parser with bounds of its own."""
 LARGEST_VOCABULARY: Final = 512 << 20
@@ -81,8 +85,7 @@ def _check_json(folder: Path, path: Path) -> None:
         files = value.get("weight_map") if isinstance(value, dict) else None
         problem = _bad_paths(files.values() if isinstance(files, dict) else [None])
     elif path.name == "tokenizer_config.json" and isinstance(value, dict):
-        named = (one for where, one in value.items() if where.endswith("_file"))
-        problem = _bad_paths(one for one in named if one is not None)
+        problem = _bad_vocabulary(value)
     if problem:
         raise _refusal(folder, f"{path.name}: {problem}")
 
@@ -119,6 +122,15 @@ def _bad_paths(paths: Any) -> str | None:
     for path in paths:
         if not isinstance(path, str) or leads_out(path):
             return f"{shown(path)} leads out of the folder"
+    return None
+
+
+def _bad_vocabulary(value: dict[str, Any]) -> str | None:
+    """transformers opens the files that a tokenizer names as its vocabulary, wherever they are."""
+    for name, path in value.items():
+        opened = name.endswith("_file") and name not in NOT_OPENED and path is not None
+        if opened and (problem := _bad_paths([path])):
+            return f"{problem}; remove {shown(name)} from the file"
     return None
 
 

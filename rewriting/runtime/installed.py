@@ -28,7 +28,18 @@ def installed_damage(folder: Path, edition: Mapping[str, Any], verify: bool = Fa
     """What is wrong with an installed model, in words; None when it is whole.
 
     A file is read only if its size or time differ from when it was read last; `verify` reads all.
+    No lock is held: another process may replace the folder meanwhile, which is damage as well.
     """
+    try:
+        return _damage(folder, edition, verify)
+    except Damaged as found:
+        return str(found)
+    except OSError as error:
+        name = Path(error.filename or folder).name
+        return f"its file {name} cannot be read ({error.strerror or error})"
+
+
+def _damage(folder: Path, edition: Mapping[str, Any], verify: bool) -> str | None:
     if problem := damage(folder, edition, checksums=verify):
         return problem
     files = files_of(folder, edition)
@@ -97,9 +108,13 @@ def _remembered(folder: Path) -> dict[str, Any]:
 
 
 def _extra(folder: Path, files: Files) -> list[str]:
-    """Files that nobody installed: a library might follow them."""
-    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
-    return sorted(name for name in found if name not in files and name != MANIFEST)
+    """Files that nobody installed: a library might follow them.
+
+    Hidden ones (.DS_Store, .nfs…) are made by systems, and no library reads them.
+    """
+    found = (path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir())
+    visible = (path.as_posix() for path in found if not any(p.startswith(".") for p in path.parts))
+    return sorted(name for name in visible if name not in files and name != MANIFEST)
 
 
 def _copy_spare(folder: Path, files: Files) -> None:

@@ -315,10 +315,11 @@ def default_device() -> str:
 def _explained(name: str) -> Iterator[None]:
     """The page-long messages of transformers about names and networks, as one line."""
     from safetensors import SafetensorError
+    from torch import OutOfMemoryError
 
     try:
         yield
-    except (UserError, KeyboardInterrupt, SystemExit):
+    except (UserError, MemoryError, OutOfMemoryError, ImportError):  # not the fault of the model
         raise
     except SafetensorError as error:
         raise UserError(f"the weights of {name} are damaged ({error}). Get them again.") from error
@@ -339,7 +340,8 @@ def _explained(name: str) -> Iterator[None]:
             raise UserError(f"{name}: {reason}. Set attention to eager.") from error
         raise _unloadable(name, error) from error
     except BaseException as error:  # settings of a folder can make the libraries fail in any way
-        if isinstance(error, Exception) or type(error).__name__ == "PanicException":  # of Rust
+        failed = isinstance(error, Exception) or type(error).__name__ == "PanicException"  # of Rust
+        if failed and os.path.isdir(resolve(name)):
             raise _unloadable(name, error) from error
         raise
 

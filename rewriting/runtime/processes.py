@@ -55,7 +55,7 @@ def num_processes() -> int:
     return distributed.get_world_size() if running else 1
 
 
-def share_of(rows: Sequence[T]) -> tuple[Sequence[T], int]:
+def own_share(rows: Sequence[T]) -> tuple[Sequence[T], int]:
     """The rows of this process, beside each other, and the place of the first one among all."""
     size = -(-len(rows) // num_processes())
     first = process_index() * size
@@ -67,7 +67,7 @@ def share_work(rows: Sequence[T], work: Callable[[Sequence[T]], Sequence[R]]) ->
 
     All must call it with the same rows. A process that gets none is not asked.
     """
-    own, _ = share_of(rows)
+    own, _ = own_share(rows)
     return [result for part in across_processes(list(work(own)) if own else []) for result in part]
 
 

@@ -6,7 +6,7 @@ A wrong end raises an AssertionError; any exception but a UserError is one as we
 import csv
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -246,6 +246,41 @@ class PolicyFolders:
         return "loaded"
 
 
+@dataclass
+class RewriterFolders:
+    """A chat model with the adapter that was saved, or one line; no code is run."""
+
+    folder: Path
+
+    def __post_init__(self) -> None:
+        import peft
+
+        from policies.chat.rewriter import RewriterSettings, write_rewriter
+
+        lora = peft.LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False)
+        peft.get_peft_model(tiny_llama(), lora).save_pretrained(self.folder)
+        write_rewriter(self.folder, RewriterSettings(model="tiny"))
+        self.weights = self.load(self.folder)
+
+    @staticmethod
+    def load(folder: Path) -> dict[str, torch.Tensor]:
+        from policies.chat.rewriter import read_rewriter, with_adapter
+
+        read_rewriter(folder)
+        return with_adapter(tiny_llama(), folder).state_dict()
+
+    def __call__(self, chance: random.Random, work: Path) -> str:
+        folder = copied(self.folder, work / "rewriter")
+        damage_folder(folder, chance, work / "it ran")
+        try:
+            now = self.load(folder)
+        except UserError as error:
+            return one_line(error)
+        assert now.keys() == self.weights.keys()
+        assert all(torch.equal(now[name], self.weights[name]) for name in now), "other weights"
+        return "loaded"
+
+
 # Models
 
 
@@ -333,10 +368,7 @@ SUBJECTS: dict[str, Callable[[Path], Case]] = {
     "checkpoints": CheckpointFolders,
     "jobs": Jobs,
     "policy folders": PolicyFolders,
+    "rewriter folders": RewriterFolders,
     "model caches": ModelCaches,
     "model folders": ModelFolders,
 }
-
-
-def names() -> Iterator[str]:
-    yield from SUBJECTS

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from policies.chat.rewriter import RewriterSettings, read_rewriter, write_rewriter
 from policies.editing.settings import read_settings
 from policies.named import POLICIES, TRAINED, load_policy, policy_folder
 from rewriting import UserError
@@ -63,3 +64,12 @@ def test_shipped_policies_are_what_was_saved(name: str) -> None:
 
     described = json.loads((TRAINED[name] / "policy.json").read_text())
     assert described[CHECKSUMS] == weights_of(TRAINED[name]) != {}
+
+
+def test_a_changed_scale_of_an_adapter_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text('{"lora_alpha": 16}')
+    write_rewriter(tmp_path, RewriterSettings())
+    assert read_rewriter(tmp_path) == RewriterSettings()
+    (tmp_path / "adapter_config.json").write_text('{"lora_alpha": 61}')
+    with pytest.raises(UserError, match=r"adapter_config\.json is missing or damaged"):
+        read_rewriter(tmp_path)

@@ -45,7 +45,7 @@ from rewriting.data.columns import column_names
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange, Rewrite
 from rewriting.runtime.kl import per_token
-from rewriting.runtime.processes import share_of
+from rewriting.runtime.processes import own_share
 from rewriting.runtime.seeds import derive_seed
 from rewriting.runtime.training.engine import Engine, in_batches
 from rewriting.runtime.training.run import Run
@@ -154,7 +154,7 @@ def measure(
     accelerator: Any,
 ) -> tuple[dict[str, float], float | None]:
     """The figures of a response to each exchange, drawn with the same seeds every time."""
-    own, first_row = share_of(dev_exchanges)
+    own, first_row = own_share(dev_exchanges)
     outcomes: list[Outcome] = []
     for start in range(0, len(own), 4 * generator.batch_size):
         rows = own[start : start + 4 * generator.batch_size]

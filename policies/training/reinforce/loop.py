@@ -45,7 +45,7 @@ from policies.training.settings import check
 from rewriting.data.columns import column_names
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
-from rewriting.runtime.processes import share_of
+from rewriting.runtime.processes import own_share
 from rewriting.runtime.seeds import derive_seed
 from rewriting.runtime.training.engine import Engine, in_batches
 from rewriting.runtime.training.run import Run
@@ -157,7 +157,7 @@ def measure(
     accelerator: Any,
 ) -> tuple[dict[str, float], float | None]:
     """The figures of one sample of each exchange, drawn with the same seeds every time."""
-    rows, first_row = share_of(dev_exchanges)
+    rows, first_row = own_share(dev_exchanges)
     seeds = {"seed": derive_seed(settings.seed, "dev"), "first_row": first_row}
     walk = {"span_length": settings.span_length, "max_edits": settings.max_edits}
     with accelerator.autocast():

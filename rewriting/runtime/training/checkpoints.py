@@ -203,11 +203,23 @@ class Checkpoints:
             try:
                 part.load_state_dict(trees[name])
             except (KeyError, RuntimeError, TypeError, ValueError) as error:
+                if _is_of_the_machine(error):
+                    raise
+                reason = (str(error).strip() or type(error).__name__).splitlines()[0]
                 raise UserError(
-                    f"the {name} in {folder} does not fit this run "
-                    f"({str(error).splitlines()[0]}). Use another output folder."
+                    f"the {name} in {folder} does not fit this run ({reason}). "
+                    "Use another output folder."
                 ) from error
         return int(state["step"])
+
+
+def _is_of_the_machine(error: Exception) -> bool:
+    """Whether memory or another process failed, which says nothing about the checkpoint."""
+    import torch
+    import torch.distributed as distributed
+
+    lost = (distributed.DistError,) if distributed.is_available() else ()
+    return isinstance(error, (torch.OutOfMemoryError, *lost))
 
 
 def read_state(folder: Path) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -61,6 +62,17 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     yield served
     served.stop()
     served.site.store.close()
+
+
+def is_closed(client: socket.socket) -> bool:
+    """Whether the server has closed a connection on which nothing was sent back."""
+    client.settimeout(0.01)
+    try:
+        return not client.recv(1)
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        return True
 
 
 def seconds_open(client: socket.socket) -> float:
@@ -117,8 +129,52 @@ def test_the_oldest_waiting_connection_makes_room(
     slow = [served.connect(b"GET / HT") for _ in range(50)]
     assert served.get(served.site.path(1, "/consent")) == 200
     assert len(served.server.server_state.connections) <= TimedProtocol.limit
+    assert [is_closed(client) for client in slow] == [True] * 31 + [False] * 19
     for client in slow:
         client.close()
+
+
+class Closing(TimedProtocol):
+    """A connection without a network."""
+
+    def __init__(self, closing: bool, since: float, connections: set[Any]) -> None:
+        self.connections, self.since, self.aborted = connections, since, False
+        self.transport = SimpleNamespace(is_closing=lambda: closing, abort=lambda: None)  # type: ignore[assignment]
+        self.cycle = None  # type: ignore[assignment]
+        connections.add(self)
+
+
+def test_connections_that_are_closing_count_and_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TimedProtocol, "limit", 2)
+    together: set[Any] = set()
+    oldest, closing, older, last = (
+        Closing(closing, since, together)
+        for closing, since in ((False, 1.0), (True, 3.0), (False, 2.0), (False, 4.0))
+    )
+    gone = []
+    for _ in range(3):
+        last._make_room()
+        gone.append([one.aborted for one in (oldest, closing, older, last)])
+    assert gone[0] == [False, True, False, False]
+    assert gone[1] == gone[2] == [True, True, False, False], "what was aborted counts no more"
+
+
+def test_an_answer_that_nobody_reads_does_not_keep_a_closing_connection(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def large(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x" * (64 << 20)})
+
+    monkeypatch.setattr(TimedProtocol, "answer_seconds", 0.5)
+    monkeypatch.setattr(served.server.config, "loaded_app", large)
+    request = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+    with served.connect(request) as client:
+        assert client.recv(4) == b"HTTP"
+        deadline = time.monotonic() + 5
+        while served.server.server_state.connections and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not served.server.server_state.connections
 
 
 def test_there_are_fewer_connections_than_files(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -72,7 +73,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "more is a link": linked_folder,
     "pipe is no plain file": lambda f: os.mkfifo(f / "pipe"),
     r"model\.safetensors\.index\.json: '\.\./\.\./model\.safetensors' leads out": index,
-    r"tokenizer_config\.json: '/etc/passwd' leads out": lambda f: changed(
+    r"tokenizer_config\.json: '/etc/passwd' leads out .*; remove 'vocab_file'": lambda f: changed(
         f / "tokenizer_config.json", vocab_file="/etc/passwd"
     ),
     r"generation_config\.json cannot be read .nested": nested,
@@ -94,6 +95,12 @@ def test_what_runs_leads_out_or_is_too_large_is_refused(model: Path, message: st
         with pytest.raises(UserError, match=f"was refused: {message}") as caught:
             load(str(model))
         assert "\n" not in str(caught.value)
+
+
+def test_paths_that_transformers_writes_and_does_not_open_are_no_harm(model: Path) -> None:
+    written = {"special_tokens_map_file": "/home/somebody/special_tokens_map.json"}
+    changed(model / "tokenizer_config.json", **written)
+    models.load_causal(str(model))
 
 
 @pytest.mark.parametrize(
@@ -178,5 +185,8 @@ def test_every_loader_says_that_no_code_is_run(name: str) -> None:
     assert calls
     for path, call in calls:
         on_a_model = ast.unparse(call.func).startswith("PeftModel.")  # weights for a loaded model
-        said = {keyword.arg for keyword in call.keywords}  # None stands for **options
-        assert on_a_model or said & {"trust_remote_code", None}, f"{path}:{call.lineno}"
+        said = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+        given = said.get("trust_remote_code")
+        if None in said:  # **options, which the same file fills
+            (given,) = re.findall(r'"trust_remote_code"(?:: |\] = )(\w+)', path.read_text())
+        assert on_a_model or given == "False", f"{path}:{call.lineno}"

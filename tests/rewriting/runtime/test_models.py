@@ -17,6 +17,7 @@ from rewriting.errors import UserError
 from rewriting.runtime import convert, installed, models, wheels
 from rewriting.runtime.assembly import Wheel, WheelFiles
 from rewriting.runtime.files import sha256_of
+from rewriting.runtime.folders import Damaged
 from tests.rewriting.runtime import tiny
 
 ROOT = Path(__file__).parents[3]
@@ -411,3 +412,28 @@ def test_a_hub_id_passes_unless_the_hub_is_off(
 def test_only_short_names_can_be_fetched() -> None:
     with pytest.raises(UserError, match="Did you mean minilm-l6"):
         models.fetch("minilm-l7")
+
+
+def test_hidden_files_in_a_model_are_no_damage(downloads: list[str]) -> None:
+    folder = models.fetch("tiny")
+    (folder / ".DS_Store").write_bytes(b"finder")
+    (folder / ".cache").mkdir()
+    (folder / ".cache" / "notes.json").write_bytes(b"[]")
+    assert models.fetch("tiny", verify=True) == folder
+    assert (folder / ".DS_Store").exists()
+    assert downloads == ["tiny 1.0"]
+
+
+@pytest.mark.parametrize("error", [Damaged("it is not installed"), FileNotFoundError(2, "gone")])
+def test_a_folder_that_is_replaced_while_it_is_read_is_damaged(
+    downloads: list[str], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    folder = models.fetch("tiny")
+
+    def replaced(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(installed, "_seen", replaced)
+    words = installed.installed_damage(folder, {})
+    assert words is not None
+    assert words in ("it is not installed", "its file tiny cannot be read (gone)")

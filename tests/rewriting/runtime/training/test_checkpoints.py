@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as distributed
 
 from rewriting.errors import UserError
 from rewriting.runtime.folders import write_manifest
@@ -265,6 +266,33 @@ def test_a_checkpoint_of_another_shape_is_one_line(tmp_path: Path) -> None:
     Checkpoints(tmp_path).save(1, model=torch.nn.Linear(4, 2))
     with pytest.raises(UserError, match=r"the model in .*step_00000001 does not fit this run"):
         Checkpoints(tmp_path).restore(model=torch.nn.Linear(3, 2))
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("full"), distributed.DistError("lost")])
+def test_a_failure_of_the_machine_is_not_blamed_on_a_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    model = torch.nn.Linear(4, 2)
+    Checkpoints(tmp_path).save(1, model=model)
+
+    def failing(state: object) -> None:
+        raise error
+
+    monkeypatch.setattr(model, "load_state_dict", failing)
+    with pytest.raises(type(error), match=str(error)):
+        Checkpoints(tmp_path).restore(model=model)
+
+
+def test_an_error_without_words_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = torch.nn.Linear(4, 2)
+    Checkpoints(tmp_path).save(1, model=model)
+
+    def failing(state: object) -> None:
+        raise ValueError
+
+    monkeypatch.setattr(model, "load_state_dict", failing)
+    with pytest.raises(UserError, match=r"does not fit this run \(ValueError\)"):
+        Checkpoints(tmp_path).restore(model=model)
 
 
 def test_two_runs_in_one_folder_are_refused(tmp_path: Path) -> None:
