@@ -95,11 +95,18 @@ class Server:
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
+        self.close()
 
     def stop(self) -> None:
         self.process.terminate()
         if self.process.wait(START_SECONDS) != 0:
             raise SystemExit(f"the server ended with {self.process.returncode}")
+        self.close()
+
+    def close(self) -> None:
+        """Close the pipe that the server has printed to."""
+        if self.process.stdout is not None:
+            self.process.stdout.close()
 
 
 @dataclass
