@@ -22,6 +22,15 @@ if TYPE_CHECKING:
     from rewriting.loop import Policy
 
 NUM_CANDIDATES, MARGIN = 4, 0.5
+CANDIDATES_HELP = (
+    "How many rewrites of each row are sampled; the best one is written. 0 means "
+    f"{NUM_CANDIDATES} for a policy that edits replies and 1 for any other."
+)
+MARGIN_HELP = (
+    "How much more reward a rewrite has to earn than the reply as it was; otherwise the reply "
+    f"stays. {MARGIN} with several candidates and the default rewards; with rewards of your own "
+    "the reply competes only if you give a margin."
+)
 CHUNK = 64  # rows between two writes: little is lost by a stop, and rows can be sorted by length
 EPILOG = (
     "Examples:  rewriting rewrite --input sample:test --output out.jsonl  ·  "
@@ -42,24 +51,8 @@ def rewrite(
     policy: Annotated[
         str, typer.Option(help="Who rewrites: a name, or a folder with a policy.")
     ] = "partner",
-    num_candidates: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="How many rewrites of each row are sampled; the best one is written. 0 means "
-            f"{NUM_CANDIDATES} for a policy that edits replies and 1 for any other.",
-        ),
-    ] = 0,
-    margin: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            help="How much more reward a rewrite has to earn than the reply as it was; otherwise "
-            f"the reply stays. {MARGIN} with several candidates and the default rewards; with "
-            "rewards of your own the reply competes only if you give a margin.",
-            show_default=False,
-        ),
-    ] = None,
+    num_candidates: Annotated[int, typer.Option(min=0, help=CANDIDATES_HELP)] = 0,
+    margin: Annotated[float | None, typer.Option(min=0, help=MARGIN_HELP)] = None,
     rewards: Annotated[
         str | None,
         typer.Option(
