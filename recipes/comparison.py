@@ -8,7 +8,8 @@ from typing import Any
 
 from recipes.outcomes import Outcome
 from rewriting.errors import UserError
-from rewriting.significance import holm, paired_difference
+from rewriting.statistics.multiple import holm
+from rewriting.statistics.paired import paired_difference
 
 TESTED = (
     "empathy_change",
@@ -33,9 +34,9 @@ def chosen_system(against: str, systems: Sequence[str]) -> str:
 def differences(
     outcomes: Mapping[str, Sequence[Outcome]], against: str, *, seed: int = 0
 ) -> dict[str, dict[str, Any]]:
-    """For each other system, per measure, what `significance` says; `p_holm` over the measures.
+    """For each other system, per measure, what `paired_difference` says.
 
-    Of perplexity `ratio` stands in place of `difference`.
+    `p_holm` is over the measures. Of perplexity `ratio` stands in place of `difference`.
     """
     theirs = columns_of(outcomes[against])
     seekers = [one.seeker for one in outcomes[against]]

@@ -12,18 +12,17 @@ from rewriting import Rewrite
 from rewriting.measures import (
     MEASURES,
     Encode,
-    Interval,
     added_sentences,
-    bootstrap_interval,
     distinct_interval,
     distinct_n,
     edit_rate,
-    mean,
     most_repeated,
     nearly_the_same,
     posts_served,
     rows_by_initial,
 )
+from rewriting.statistics.intervals import Interval, bootstrap_interval
+from rewriting.statistics.means import mean
 
 if TYPE_CHECKING:
     from rewards.identifiers.assessment import Assessment, Identifier

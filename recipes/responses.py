@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 from recipes.systems import CHUNK, ORIGINAL, check_system, rewrites_of
 from rewriting import Exchange, Rewrite
 from rewriting.exchange import LEVELS, MECHANISMS
-from rewriting.measures import bootstrap_interval, distinct_interval, distinct_n, mean
+from rewriting.measures import distinct_interval, distinct_n
 from rewriting.response_measures import (
     RESPONSE_MEASURES,
     bleu,
     emp_f1,
     emp_f1_intervals,
-    geometric_mean,
     rouge_l,
 )
+from rewriting.statistics.intervals import bootstrap_interval
+from rewriting.statistics.means import geometric_mean, mean
 
 if TYPE_CHECKING:
     from policies.generating.generator import Generator

@@ -31,6 +31,7 @@ from rewards.scaling import (
 )
 from rewriting.errors import UserError
 from rewriting.runtime.processes import across_processes, process_index
+from rewriting.statistics.means import mean
 
 Values = list[float | None]
 
@@ -95,12 +96,6 @@ class Scores:
             [total for batch in batches for total in batch.totals],
             join([batch.parts for batch in batches]),
         )
-
-
-def mean(values: Values) -> float | None:
-    """The mean of what is not None, or None where nothing is left."""
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None
 
 
 class RewardSum:

@@ -1,18 +1,19 @@
-"""Measuring rewrites: how much changed, how varied they are, and how sure the figures are.
+"""Measuring rewrites: how much changed, and how varied they are.
 
-Pure functions of words and numbers. What a language model or an identifier says of a rewrite comes
-from `rewards`; recipes/evaluate_rewrites.py brings both together. Imports no torch.
+Pure functions of words and numbers; how sure their means are is asked of `statistics`. What a
+language model or an identifier says of a rewrite comes from `rewards`;
+recipes/evaluate_rewrites.py brings both together. Imports no torch.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rewriting.show import new_sentences
+from rewriting.statistics.intervals import Interval
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,7 +89,6 @@ ON_REQUEST: Final[dict[str, Measure]] = {
 INITIAL: Final = {"none": "no empathy (0)", "some": "some (1–3)", "high": "high (4–6)"}
 """Groups of originals by their total empathy: PARTNER's adaptability (arXiv 2101.07714)."""
 
-Interval = tuple[float, float]
 Encode = Callable[[Sequence[str]], "np.ndarray"]
 ALIKE: Final = 0.8
 """The cosine from which on two sentences say nearly the same, for minilm-l6: rewordings of one kind
@@ -230,48 +230,6 @@ def most_repeated(
 
 def _plain(sentence: str) -> str:
     return " ".join(sentence.lower().split()).rstrip(".!?… ")
-
-
-def mean(values: Iterable[float | None]) -> float | None:
-    """The mean of what is known; None where nothing is."""
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
-
-
-def bootstrap_interval(
-    values: Sequence[float | None],
-    groups: Sequence[Hashable],
-    *,
-    seed: int = 0,
-    resamples: int = 2000,
-    level: float = 0.95,
-) -> Interval | None:
-    """The bootstrap interval of the mean, drawing whole groups with replacement.
-
-    groups: which values belong together. Replies to one post are not independent, so seekers are
-    drawn, not rows. None is no value. The interval is None where fewer than two groups have any.
-
-    Percentiles, moved out as far as Student's t lies outside the normal distribution: plain ones
-    are too narrow for few groups (Hesterberg 2015, arXiv 1411.5279, the expanded percentile).
-    """
-    import numpy as np
-    from scipy.stats import norm, t
-
-    sums: dict[Hashable, float] = defaultdict(float)
-    counts: dict[Hashable, int] = defaultdict(int)
-    for value, group in zip(values, groups, strict=True):
-        if value is not None:
-            sums[group] += value
-            counts[group] += 1
-    if len(sums) < 2:
-        return None
-    totals, sizes = np.array(list(sums.values())), np.array(list(counts.values()))
-    drawn = np.random.default_rng(seed).integers(len(totals), size=(resamples, len(totals)))
-    means = totals[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
-    size = len(totals)
-    tail = norm.cdf(math.sqrt(size / (size - 1)) * t.ppf((1 - level) / 2, size - 1))
-    low, high = np.quantile(means, [tail, 1 - tail])
-    return float(low), float(high)
 
 
 def shown(name: str, value: float | None) -> str:

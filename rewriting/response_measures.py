@@ -8,12 +8,13 @@ Legend: S groups of rows (conversations), L levels (of the human, then of the ge
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from rewriting.exchange import LEVELS, MECHANISMS
-from rewriting.measures import Interval, Measure
+from rewriting.measures import Measure
+from rewriting.statistics.classification import confusion, weighted_f1, weighted_f1_of_counts
+from rewriting.statistics.intervals import Interval, drawn_counts, percentile_interval
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,15 +48,6 @@ Levels = Mapping[str, Sequence[int]]
 """Mechanism → the level of every row."""
 
 
-def weighted_f1(gold: Sequence[int], predicted: Sequence[int]) -> float:
-    """Mean over the levels of their F1, each weighted by how often it is in `gold`: 0 to 1.
-
-    EmpRL's measure (arXiv 2408.02976). A level that `gold` never has counts only where it is
-    predicted wrongly, in the F1 of the others.
-    """
-    return float(_weighted_f1(_confusion(gold, predicted)))
-
-
 def emp_f1(human: Levels, generated: Levels) -> dict[str, float]:
     """Emp-F1 and its three parts, 0 to 100."""
     parts = {m: 100 * weighted_f1(human[m], generated[m]) for m in MECHANISMS}
@@ -84,40 +76,20 @@ def emp_f1_intervals(
         return dict.fromkeys(names)
     rows = [numbers[group] for group in groups]
     size = len(numbers)
-    counts = np.random.default_rng(seed).multinomial(size, [1 / size] * size, size=resamples)
+    counts = drawn_counts(size, resamples, np.random.default_rng(seed))
 
     def resampled(levels: Levels) -> np.ndarray:
         parts = []
         for mechanism in MECHANISMS:
-            confusion_SLL = np.zeros((size, len(LEVELS), len(LEVELS)))
-            np.add.at(confusion_SLL, (rows, human[mechanism], levels[mechanism]), 1)
-            parts.append(_weighted_f1(np.tensordot(counts, confusion_SLL, axes=1)))
+            pairs = human[mechanism], levels[mechanism]
+            confusion_SLL = confusion(*pairs, len(LEVELS), groups=rows, group_count=size)
+            parts.append(weighted_f1_of_counts(np.tensordot(counts, confusion_SLL, axes=1)))
         return 100 * np.stack([np.mean(parts, axis=0), *parts])
 
     values = resampled(generated)
     if against is not None:
         values = values - resampled(against)
-    bounds = np.quantile(values, [0.025, 0.975], axis=1)
-    return {name: (float(low), float(high)) for name, low, high in zip(names, *bounds, strict=True)}
-
-
-def _confusion(gold: Sequence[int], predicted: Sequence[int]) -> np.ndarray:
-    import numpy as np
-
-    confusion_LL = np.zeros((len(LEVELS), len(LEVELS)))
-    for g, p in zip(gold, predicted, strict=True):
-        confusion_LL[g, p] += 1
-    return confusion_LL
-
-
-def _weighted_f1(confusion_LL: np.ndarray) -> Any:
-    """[..., L, L] counts → [...] weighted F1."""
-    import numpy as np
-
-    hits = np.diagonal(confusion_LL, axis1=-2, axis2=-1)
-    gold, predicted = confusion_LL.sum(axis=-1), confusion_LL.sum(axis=-2)
-    f1 = 2 * hits / np.maximum(gold + predicted, 1)
-    return (f1 * gold).sum(axis=-1) / gold.sum(axis=-1)
+    return {name: percentile_interval(own) for name, own in zip(names, values, strict=True)}
 
 
 def bleu(generated: Sequence[str], human: Sequence[str]) -> float:
@@ -136,8 +108,3 @@ def rouge_l(generated: Sequence[str], human: Sequence[str]) -> list[float]:
     scorer = RougeScorer(["rougeL"], tokenizer=DefaultTokenizer(use_stemmer=False))
     pairs = zip(human, generated, strict=True)
     return [100 * float(scorer.score(target, text)["rougeL"].fmeasure) for target, text in pairs]
-
-
-def geometric_mean(values: Sequence[float]) -> float:
-    """The mean of perplexities: one odd response of thousands does not outweigh the rest."""
-    return math.exp(sum(map(math.log, values)) / len(values))
