@@ -12,7 +12,7 @@ from recipes import evaluate_responses
 from recipes.entry import run_evaluation
 from rewards.identifiers import named
 from rewriting.exchange import MECHANISMS
-from rewriting.response_measures import RESPONSE_MEASURES
+from rewriting.measures.responses import RESPONSE_MEASURES
 from tests.recipes.words import Words
 from tests.tiny_lm import write_tiny_llama
 from tests.tiny_t5 import write_tiny_t5

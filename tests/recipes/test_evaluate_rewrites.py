@@ -10,13 +10,13 @@ import pytest
 
 from recipes import evaluate_rewrites
 from recipes.entry import run_evaluation
-from recipes.outcomes import Outcome, summary
+from recipes.outcomes import summary
 from rewards import coherence
 from rewards.identifiers import named
 from rewards.identifiers.assessment import Assessment, Judgement
 from rewards.named import Models
 from rewriting import MECHANISMS, Edit, Exchange, Rewrite
-from rewriting.measures import MEASURES, ON_REQUEST
+from rewriting.measures.rewrites import MEASURES, ON_REQUEST, Outcome
 from rewriting.runtime.models import load_sentence_encoder
 from tests.recipes.words import Words
 from tests.rewards.judge.server import Reply, completion, serving

@@ -1,15 +1,12 @@
-"""Measuring rewrites: how much changed, and how varied they are.
+"""How much a rewrite changed, how varied texts are, and what is said to everybody.
 
-Pure functions of words and numbers; how sure their means are is asked of `statistics`. What a
-language model or an identifier says of a rewrite comes from `rewards`;
-recipes/evaluate_rewrites.py brings both together. Imports no torch.
+Pure functions of words and sentences. Imports no torch.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rewriting.show import new_sentences
@@ -19,96 +16,11 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """What a figure is called, what it means, which way is better ("" for neither), its digits."""
-
-    title: str
-    meaning: str
-    better: str = "higher"
-    digits: int = 2
-
-
-MEASURES: Final[dict[str, Measure]] = {
-    "empathy_change": Measure("change in empathy", "empathy after minus before, −6 to 6"),
-    "empathy_before": Measure(
-        "empathy before", "total empathy of the original, by the levels called, 0 to 6", ""
-    ),
-    "empathy_after": Measure("empathy after", "the same of the rewritten response"),
-    "improved": Measure("% improved", "share of rewrites with more empathy than before", digits=0),
-    "worsened": Measure("% worsened", "share with less", "lower", 0),
-    "perplexity": Measure(
-        "perplexity",
-        "surprise of a language model per token, geometric mean over responses",
-        "lower",
-        1,
-    ),
-    "coherence": Measure(
-        "coherence", "mean probability that new and old sentences are of one response, 0 to 1"
-    ),
-    "specificity": Measure(
-        "specificity", "similarity of the rewritten response and the seeker post, −1 to 1"
-    ),
-    "specificity_new": Measure(
-        "specificity, new", "the same of the new sentences alone, where there are any"
-    ),
-    "own_post": Measure(
-        "% own post",
-        "share with more empathy in context at their own post than at another seeker's; "
-        "50 where they would suit anybody",
-        digits=0,
-    ),
-    "distinct_1": Measure("distinct-1", "different words among all words, 0 to 1"),
-    "distinct_2": Measure("distinct-2", "different word pairs among all pairs, 0 to 1"),
-    "repeated_sentences": Measure(
-        "% repeated", "share of new sentences that another seeker's reply got too", "lower", 0
-    ),
-    "same_sentence": Measure(
-        "% nearly the same",
-        "share of new sentences of which another seeker's reply got nearly the same one",
-        "lower",
-        0,
-    ),
-    "edit_rate": Measure(
-        "edit rate", "words changed, by edit distance, as a part of the longer text, 0 to 1", ""
-    ),
-    "n": Measure("n", "number of exchanges", "", 0),
-}
-"""The figures of `evaluate.py rewrites`, in the order of its tables."""
-
-ON_REQUEST: Final[dict[str, Measure]] = {
-    "judge": Measure(
-        "judge", "by how much the judge prefers the rewritten response to the original"
-    ),
-    "judge_position_bias": Measure(
-        "judge, position bias", "probability that the judge says A, minus a half; 0 is best", ""
-    ),
-}
-"""Further figures, measured only where a judge is named."""
-
-INITIAL: Final = {"none": "no empathy (0)", "some": "some (1–3)", "high": "high (4–6)"}
-"""Groups of originals by their total empathy: PARTNER's adaptability (arXiv 2101.07714)."""
-
 Encode = Callable[[Sequence[str]], "np.ndarray"]
 ALIKE: Final = 0.8
 """The cosine from which on two sentences say nearly the same, for minilm-l6: rewordings of one kind
 sentence reach 0.8 and more, the same sentence about another thing stays below 0.75."""
 COMPARED_AT_ONCE: Final = 512
-
-
-def initial_group(empathy: float) -> str:
-    """The group of an original with this total empathy."""
-    if empathy < 1:
-        return "none"
-    return "some" if empathy < 4 else "high"
-
-
-def rows_by_initial(empathy_before: Sequence[float]) -> dict[str, list[int]]:
-    """The rows of each group of originals, by their place."""
-    rows: dict[str, list[int]] = {name: [] for name in INITIAL}
-    for place, empathy in enumerate(empathy_before):
-        rows[initial_group(empathy)].append(place)
-    return rows
 
 
 def edit_rate(before: Sequence[str], after: Sequence[str]) -> float:
@@ -230,24 +142,3 @@ def most_repeated(
 
 def _plain(sentence: str) -> str:
     return " ".join(sentence.lower().split()).rstrip(".!?… ")
-
-
-def shown(name: str, value: float | None) -> str:
-    """A figure as tables have it; a change has its sign."""
-    if value is None:
-        return "–"
-    sign = "+" if name == "empathy_change" and value > 0 else ""
-    return sign + _rounded(name, value)
-
-
-def shown_interval(name: str, interval: Sequence[float] | None) -> str:
-    """Its bounds; nothing where they are one, as for what a system leaves alone."""
-    if interval is None or interval[0] == interval[1]:
-        return ""
-    return " … ".join(_rounded(name, bound) for bound in interval)
-
-
-def _rounded(name: str, value: float) -> str:
-    measure = MEASURES.get(name) or ON_REQUEST.get(name)
-    digits = measure.digits if measure else 3
-    return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")

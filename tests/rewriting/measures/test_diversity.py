@@ -1,24 +1,19 @@
-"""Measures of rewrites worked out by hand."""
+"""Edit rates, distinct n-grams and repeated sentences worked out by hand."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
-from rewriting.measures import (
-    MEASURES,
+from rewriting.measures.diversity import (
     added_sentences,
     distinct_interval,
     distinct_n,
     edit_rate,
-    initial_group,
     most_repeated,
     nearly_the_same,
     posts_served,
     removed_sentences,
-    rows_by_initial,
-    shown,
-    shown_interval,
 )
 
 
@@ -86,25 +81,3 @@ def test_nearly_the_same_sentence_for_another_seeker() -> None:
     new = [["So hard."], ["Really hard."]]
     assert nearly_the_same(new, "aa", encode) == [[False], [False]]
     assert nearly_the_same([[], []], "ab", encode) == [[], []]
-
-
-def test_groups_of_originals() -> None:
-    assert [initial_group(level) for level in range(7)] == ["none", *["some"] * 3, *["high"] * 3]
-    assert rows_by_initial([5, 0, 2, 0]) == {"none": [1, 3], "some": [2], "high": [0]}
-
-
-def test_figures_as_tables_have_them() -> None:
-    assert shown("empathy_change", 1.5) == "+1.50"
-    assert shown("empathy_change", -0.001) == "0.00"
-    assert shown("perplexity", 12.345) == "12.3"
-    assert shown("coherence", None) == "–"
-    assert shown_interval("empathy_change", (-0.5, 1.0)) == "−0.50 … 1.00"
-    assert shown_interval("edit_rate", (0.0, 0.0)) == ""
-    assert shown_interval("edit_rate", None) == ""
-
-
-def test_every_measure_is_explained() -> None:
-    for measure in MEASURES.values():
-        assert measure.better in ("higher", "lower", "")
-        assert measure.title
-        assert measure.meaning

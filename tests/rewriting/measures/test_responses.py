@@ -2,8 +2,17 @@
 
 import pytest
 
-from rewriting.exchange import MECHANISMS
-from rewriting.response_measures import bleu, emp_f1, emp_f1_intervals, rouge_l
+from rewriting.exchange import MECHANISMS, Exchange
+from rewriting.measures.measure import figures_of
+from rewriting.measures.responses import (
+    RESPONSE_MEASURES,
+    Response,
+    Responses,
+    bleu,
+    emp_f1,
+    emp_f1_intervals,
+    rouge_l,
+)
 
 
 def of_all(levels: list[int]) -> dict[str, list[int]]:
@@ -54,5 +63,25 @@ def test_words_in_common() -> None:
         100
     )
     # The longest common subsequence of "a b c d" and "a x c" is "a c": precision 2/4, recall 2/3.
-    (found,) = rouge_l(["a b c d"], ["a x c"])
-    assert found == pytest.approx(100 * 2 * (1 / 2) * (2 / 3) / (1 / 2 + 2 / 3))
+    assert rouge_l("a b c d", "a x c") == pytest.approx(
+        100 * 2 * (1 / 2) * (2 / 3) / (1 / 2 + 2 / 3)
+    )
+
+
+def test_figures_by_hand() -> None:
+    levels = {m: dict.fromkeys(MECHANISMS, m) for m in (0, 2)}
+    rows = [
+        Response(Exchange("x", "a x c"), "a b c d", levels[2], levels[2], 10.0),
+        Response(Exchange("y", "Yes."), "No.", levels[0], levels[2], 1000.0),
+    ]
+    figures, intervals = figures_of(RESPONSE_MEASURES, Responses(rows))
+    assert list(figures) == list(RESPONSE_MEASURES)
+    # Level 2: 2·1/(1+2), with weight one half; level 0 is never met.
+    assert figures["emp_f1"] == pytest.approx(100 / 3)
+    assert figures["perplexity"] == pytest.approx(100)
+    assert intervals["perplexity"] == pytest.approx((10, 1000))
+    assert figures["words"] == 2.5
+    assert figures["empathy"] == 6
+    assert figures["distinct_1"] == 1
+    assert figures["rouge_l"] == pytest.approx(rouge_l("a b c d", "a x c") / 2)
+    assert intervals["bleu"] is None
