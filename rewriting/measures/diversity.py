@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from rewriting.sentences import STOPS
 from rewriting.show import new_sentences
 from rewriting.statistics.intervals import Interval
 
@@ -141,4 +142,4 @@ def most_repeated(
 
 
 def _plain(sentence: str) -> str:
-    return " ".join(sentence.lower().split()).rstrip(".!?… ")
+    return " ".join(sentence.lower().split()).rstrip(STOPS + " ")
