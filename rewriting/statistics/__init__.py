@@ -1,6 +1,6 @@
 """Statistics, each defined once and used by every table, report and study.
 
-- means: the mean of what is known, the geometric mean
+- means: the mean of what is known
 - intervals: bootstraps that draw whole groups
 - paired: is one system better than another on the same rows?
 - multiple: p-values of several tests at once (Holm)

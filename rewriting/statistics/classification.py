@@ -23,13 +23,6 @@ def accuracy(gold: Any, predicted: Any) -> float:
     return float(accuracy_score(gold, predicted))
 
 
-def f1(gold: Any, predicted: Any) -> float:
-    """The F1 of yes among yes and no; 0 where neither side has a yes."""
-    from sklearn.metrics import f1_score
-
-    return float(f1_score(gold, predicted, zero_division=0))
-
-
 def macro_f1(gold: Any, predicted: Any) -> float:
     """The mean F1 of the labels that occur in `gold` or `predicted`."""
     from sklearn.metrics import f1_score
