@@ -266,17 +266,21 @@ class EditAgent:
 
     @torch.no_grad()
     def sample(
-        self, states: Sequence[EditState], seeds: Sequence[int]
+        self,
+        states: Sequence[EditState],
+        seeds: Sequence[int],
+        position_seeds: Sequence[int] | None = None,
     ) -> tuple[list[Action], LogProbs]:
         """One action per state; rows of similar length are sampled together."""
         if len(states) != len(seeds):
             raise ValueError(f"{len(states)} states for {len(seeds)} seeds")
+        both = list(zip(seeds, position_seeds or seeds, strict=True))
         prompts = [self.prompt(state) for state in states]
         order = sorted(range(len(prompts)), key=lambda row: len(prompts[row].tokens))
         found: dict[int, tuple[Action, Tensor, Tensor, Tensor]] = {}
         for start in range(0, len(order), self.batch_size):
             rows = order[start : start + self.batch_size]
-            batch = self._sample([prompts[row] for row in rows], [seeds[row] for row in rows])
+            batch = self._sample([prompts[row] for row in rows], [both[row] for row in rows])
             found |= dict(zip(rows, batch, strict=True))
         ordered = [found[row] for row in range(len(states))]
         zero = torch.zeros(0)  # so that no states give empty tensors
@@ -287,20 +291,23 @@ class EditAgent:
         )
 
     def _sample(
-        self, prompts: Sequence[Prompt], seeds: Sequence[int]
+        self, prompts: Sequence[Prompt], seeds: Sequence[tuple[int, int]]
     ) -> list[tuple[Action, Tensor, Tensor, Tensor]]:
-        """Actions, and their log-probabilities: position, tokens, entropy."""
+        """Actions, and their log-probabilities: position, tokens, entropy.
+
+        seeds: of the sentence and of the position.
+        """
         written: dict[int, tuple[list[int], list[Tensor]]] = {}
         with self._acting("policy") as (reading, head):
             logits_BP = self._read(reading, head, prompts)
             counts = [num_positions(len(prompt.ends)) for prompt in prompts]
-            row_seeds = [derive_seed(seed, "position") for seed in seeds]
+            row_seeds = [derive_seed(seed, "position") for _, seed in seeds]
             positions = sample_positions(logits_BP, row_seeds)
             writing = [row for row, count in enumerate(counts) if positions[row] < count - 1]
             if writing:
                 reading.select(writing)
                 leads = [self._lead(prompts[row], positions[row]) for row in writing]
-                row_seeds = [derive_seed(seeds[row], "sentence") for row in writing]
+                row_seeds = [derive_seed(seeds[row][0], "sentence") for row in writing]
                 sentences = self.writer.write(reading, leads, row_seeds)
                 written = dict(zip(writing, sentences, strict=True))
         log_probs_BP, entropy_B = logits_BP.log_softmax(dim=-1), entropy(logits_BP)
