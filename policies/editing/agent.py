@@ -34,12 +34,13 @@ from policies.editing.prompt import Prompt, ending_tokens, instruction, state_pr
 from policies.editing.recomputing import Rest, read_at_once, recomputing
 from policies.editing.sentence_writer import SentenceWriter
 from policies.editing.settings import FILE, EditSettings, read_settings, write_settings
+from policies.editing.several import rewrites_together, state_seed
 from policies.reading.cached_reading import Reading
 from policies.reading.windows import check_window
 from rewriting.edits import Edit, num_positions
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange, Rewrite
-from rewriting.loop import EditState, rewrite_by_edits
+from rewriting.loop import EditState
 from rewriting.runtime.backbone import Backbone
 from rewriting.runtime.files import disk_errors
 from rewriting.runtime.model_options import DEFAULT, ModelOptions
@@ -360,17 +361,15 @@ class EditAgent:
         return [action.edit(len(state.span)) for action, state in zip(actions, states, strict=True)]
 
     def rewrite(self, exchanges: Sequence[Exchange], *, seed: int) -> list[Rewrite]:
+        return self.rewrites(exchanges, [seed])[0]
+
+    def rewrites(self, exchanges: Sequence[Exchange], seeds: Sequence[int]) -> list[list[Rewrite]]:
+        """The rewrites of every seed, all sampled together."""
         length, edits = self.settings.span_length, self.settings.max_edits
-        return rewrite_by_edits(self, exchanges, seed=seed, span_length=length, max_edits=edits)
+        return rewrites_together(self.sample, exchanges, seeds, span_length=length, max_edits=edits)
 
 
 def _chosen(logits_BP: Tensor, actions: Sequence[Action]) -> Tensor:
     """[B]: log π of the position of each action."""
     chosen_B1 = torch.tensor([[action.position] for action in actions], device=logits_BP.device)
     return logits_BP.log_softmax(dim=-1).gather(1, chosen_B1)[:, 0]
-
-
-def state_seed(state: EditState, seed: int) -> int:
-    """A seed for one state, the same wherever in a file or batch it stands."""
-    posts = (state.exchange.seeker_post, state.exchange.response_post)
-    return derive_seed(seed, *posts, state.start, state.turn)
