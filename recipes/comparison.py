@@ -7,7 +7,7 @@ from typing import Any
 
 from rewriting.errors import UserError
 from rewriting.measures.measure import Measure
-from rewriting.measures.rewrites import Outcome, tested_measures
+from rewriting.measures.rewrites import Outcome, compared_measures
 from rewriting.statistics.multiple import holm
 from rewriting.statistics.paired import Difference, paired_difference
 
@@ -27,7 +27,7 @@ def differences(
     `p_holm` is over the measures. Of perplexity `ratio` stands in place of `difference`.
     """
     base = outcomes[against]
-    measures = tested_measures(base)
+    measures = compared_measures(base)
     seekers = [one.seeker for one in base]
     theirs = {name: measure.column(base) for name, measure in measures.items()}
     found: dict[str, dict[str, Any]] = {}

@@ -22,10 +22,9 @@ from recipes.tables import may_write, print_table
 from rewriting import Exchange, UserError
 from rewriting.exchange import MECHANISMS
 from rewriting.measures.measure import with_interval
-from rewriting.measures.rewrites import INITIAL, Outcome, measure_of
+from rewriting.measures.rewrites import INITIAL, Assessed, Outcome, measure_of
 
 if TYPE_CHECKING:
-    from rewards.identifiers.assessment import Assessment
     from rewriting.report.curves import Curve
     from rewriting.report.page import Sample
 
@@ -234,7 +233,7 @@ def sample_of(outcomes: Mapping[str, Sequence[Outcome]], place: int) -> Sample:
     """What every system made of one exchange."""
     from rewriting.report.page import Sample, Version
 
-    def version(system: str, text: str, assessment: Assessment, **options: Any) -> Version:
+    def version(system: str, text: str, assessment: Assessed, **options: Any) -> Version:
         judged = assessment.judgements
         levels = {name: judged[name].level for name in MECHANISMS}
         rationales = {name: judged[name].rationales for name in MECHANISMS}

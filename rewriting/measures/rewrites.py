@@ -301,7 +301,7 @@ def measures_of(rows: Sequence[Outcome]) -> dict[str, Measure[Outcome]]:
     return MEASURES | {name: measure_of(name) for name in further}
 
 
-def tested_measures(rows: Sequence[Outcome]) -> dict[str, Measure[Outcome]]:
+def compared_measures(rows: Sequence[Outcome]) -> dict[str, Measure[Outcome]]:
     """Those by which systems are compared row by row; reward terms stand last."""
     tested = {name: one for name, one in measures_of(rows).items() if one.tested}
     return {name: tested[name] for name in sorted(tested, key=lambda n: n.startswith(OWN_TERM))}

@@ -13,12 +13,12 @@ from rewriting.measures.rewrites import (
     ON_REQUEST,
     Outcome,
     Outcomes,
+    compared_measures,
     initial_group,
     measure_of,
     measures_of,
     rows_by_initial,
     scored_terms,
-    tested_measures,
 )
 
 
@@ -72,7 +72,7 @@ def test_terms_that_were_asked_for_stand_behind_the_others_and_are_tested() -> N
         "judge_position_bias",
     ]
     tested = ["empathy_change", "perplexity", "coherence", "specificity", "specificity_new"]
-    assert list(tested_measures(rows)) == [*tested, "judge", "rewards/mine"]
+    assert list(compared_measures(rows)) == [*tested, "judge", "rewards/mine"]
     own = measure_of("rewards/mine")
     assert (own.title, own.better, own.digits, own.plotted) == ("mine", "", 3, True)
     assert own.figure(Outcomes(rows)) == (1.0, None)
