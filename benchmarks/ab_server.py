@@ -1,13 +1,15 @@
 """Does the rating server keep every acknowledged vote through kill -9, and how fast is a vote?
 
-    python benchmarks/ab_server.py [--kills 200] [--raters 20] [--json OUT.json]
+    python benchmarks/ab_server.py [--kills 200] [--raters 20] [--slow 300] [--json OUT.json]
 
 Starts the real command `rewriting ab serve` on a made-up study. Raters in threads fetch their pages
 and vote; a vote that gets no answer is sent again, under the same attempt, until it is
 acknowledged, as the page's script does. Meanwhile the server is killed with SIGKILL and started
 again, so many times. Afterwards the log must hold every acknowledged vote once, as it was given.
-Then, without kills, the time of a vote is measured: with raters who never pause, and with raters
-who read for a while.
+Then, without kills, the time of a vote is measured: with raters who never pause, with raters who
+read for a while, and with these while slow clients hold so many sockets open (half of them silent,
+half sending a byte a second; a socket that is closed is opened again) and the admin page is asked
+for again and again.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from rewriting.ab.create import Output, create_study
 from rewriting.ab.store import Store
@@ -66,13 +68,19 @@ class Server:
             probe.bind(("127.0.0.1", 0))
             self.port = int(probe.getsockname()[1])
         self.folder = folder
+        self.admin = ""
         self.start()
 
     def start(self) -> None:
         command = [sys.executable, "-m", "rewriting", "ab", "serve", str(self.folder)]
         self.process = subprocess.Popen(
-            [*command, "--port", str(self.port)], stdout=subprocess.DEVNULL
+            [*command, "--port", str(self.port)], stdout=subprocess.PIPE, text=True
         )
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith("admin page: "):  # the last line that is printed
+                self.admin = urlsplit(line.removeprefix("admin page: ").strip()).path
+                break
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end:
             try:
@@ -87,11 +95,18 @@ class Server:
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
+        self.close()
 
     def stop(self) -> None:
         self.process.terminate()
         if self.process.wait(START_SECONDS) != 0:
             raise SystemExit(f"the server ended with {self.process.returncode}")
+        self.close()
+
+    def close(self) -> None:
+        """Close the pipe that the server has printed to."""
+        if self.process.stdout is not None:
+            self.process.stdout.close()
 
 
 @dataclass
@@ -212,6 +227,38 @@ def vote_for_a_while(
     return raters
 
 
+def hold_sockets(port: int, count: int, done: threading.Event) -> None:
+    """So many connections that never finish a request: silent ones, and ones that send bytes."""
+    held: dict[int, socket.socket] = {}
+    while not done.is_set():
+        for number in range(count):
+            try:
+                if number not in held:
+                    held[number] = socket.create_connection(("127.0.0.1", port), timeout=1)
+                if number % 2:
+                    held[number].sendall(b"G")
+                held[number].setblocking(False)
+                if held[number].recv(1) == b"":
+                    raise ConnectionResetError
+            except BlockingIOError:
+                continue
+            except OSError:
+                if number in held:
+                    held.pop(number).close()
+        done.wait(1)
+    for client in held.values():
+        client.close()
+
+
+def ask_for_admin(server: Server, done: threading.Event, seconds: list[float]) -> None:
+    """The admin page, every second."""
+    asking = Rater(server.port, "")
+    while not done.wait(1):
+        start = time.perf_counter()
+        if asking.ask("GET", server.admin)[0] == 200:
+            seconds.append(time.perf_counter() - start)
+
+
 def percentile(values: list[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
@@ -252,6 +299,7 @@ def main() -> None:
     )
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--raters", type=int, default=20)
+    parser.add_argument("--slow", type=int, default=300, help="sockets of slow clients")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each timing")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -264,6 +312,23 @@ def main() -> None:
         for title, pause in (("no pause", 0.0), ("reading 2 s", 2.0)):
             voters = vote_for_a_while(server, tokens, pause=pause, seconds=options.seconds)
             result[f"milliseconds of a vote, {title}"] = timings(voters)
+        done, admin = threading.Event(), list[float]()
+        helpers = [
+            threading.Thread(target=hold_sockets, args=(server.port, options.slow, done)),
+            threading.Thread(target=ask_for_admin, args=(server, done, admin)),
+        ]
+        for helper in helpers:
+            helper.start()
+        voters = vote_for_a_while(server, tokens, pause=2.0, seconds=options.seconds)
+        done.set()
+        for helper in helpers:
+            helper.join()
+        with Store(Path(name) / "timed") as store:
+            lost = lost_or_doubled(store, voters)["lost"]
+        title = (
+            f"milliseconds of a vote, reading 2 s, {options.slow} slow sockets and the admin page"
+        )
+        result[title] = timings(voters) | {"lost": lost, "admin pages": len(admin)}
         server.stop()
     print(json.dumps(result, indent=2))
     if options.json:

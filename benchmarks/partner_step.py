@@ -37,18 +37,24 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from released_partner import Released, any_advantages
 from stopwatch import Stopwatch
 
-from policies.training.advantages import leave_one_out
-from policies.training.reinforce.log import outcomes_of
-from policies.training.reinforce.loop import improve, kl_figures, penalised_rewards
+from policies.training.objective import leave_one_out
+from policies.training.reinforce.loop import improve, penalised_rewards
+from policies.training.reinforce.rollouts import (
+    Episode,
+    kl_figures,
+    outcomes_of,
+    reward_columns,
+    sample_episodes,
+)
 from policies.training.reinforce.settings import Settings
-from policies.training.rollouts import Episode, column_names, reward_columns, sample_episodes
 from recipes.partner import Config, start_agent
 from recipes.shared import kl_penalty
 from recipes.sources import drawn
 from rewriting.data import load_exchanges
+from rewriting.data.columns import column_names
 from rewriting.exchange import Exchange
+from rewriting.runtime.settings import given
 from rewriting.runtime.training.engine import Engine
-from rewriting.runtime.training.settings import given
 
 PARTS = ("sampling", "rewards", "reference", "update")
 MARKS = {"rewards": 6, "step": 8}

@@ -19,9 +19,10 @@ from torch import Tensor, nn
 
 from policies.editing.agent import EditAgent
 from policies.editing.prompt import instruction
-from policies.training.rollouts import Episode, Turn, column_names, reward_columns
+from policies.training.reinforce.rollouts import Episode, Turn, reward_columns
 from recipes.partner import Config
-from rewriting.runtime.backbone import attention_layers
+from rewriting.data.columns import column_names
+from rewriting.runtime.adapters import attention_layers
 from rewriting.runtime.cache import ScoreCache
 from rewriting.runtime.models import load_causal
 

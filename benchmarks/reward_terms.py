@@ -52,8 +52,8 @@ from rewriting.edits import Edit, apply_edits
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
 from rewriting.runtime.backbone import Backbone
+from rewriting.runtime.batches import batches_by_length
 from rewriting.runtime.cache import ScoreCache
-from rewriting.runtime.log_probs import batches_by_length
 from rewriting.runtime.models import load_encoder, status
 from rewriting.runtime.tuned_encoder import CPU_BATCH_TOKENS, GPU_BATCH_TOKENS
 from rewriting.sentences import split_sentences

@@ -60,7 +60,7 @@ def worker(config: Config) -> dict[str, Any]:
     from rewards.named import Models, build_rewards
     from rewriting.data import load_exchanges
     from rewriting.runtime.processes import join_processes
-    from rewriting.runtime.training.settings import given
+    from rewriting.runtime.settings import given
 
     join_processes()
     accelerator = Accelerator()

@@ -40,14 +40,24 @@ class BestOf:
 
     The first sample has the seed itself, so it is what the policy alone would give, and N more
     samples never make the reward of a row smaller. Equal rewrites are scored once.
+    margin: with one, the reply as it was is a candidate too, and a rewrite has to be paid more than
+    it by this much; None: the best sample is given, however bad it is.
     """
 
-    def __init__(self, policy: Policy, scorer: Scorer, num_candidates: int) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        scorer: Scorer,
+        num_candidates: int,
+        *,
+        margin: float | None = None,
+    ) -> None:
         if num_candidates < 1:
             raise ValueError(f"the best of how many? Of 1 at least, not {num_candidates}")
         self.policy = policy
         self.scorer = scorer
         self.num_candidates = num_candidates
+        self.margin = margin
         self.name = policy.name
 
     def rewrite(self, exchanges: Sequence[Exchange], *, seed: int) -> list[Rewrite]:
@@ -62,6 +72,8 @@ class BestOf:
             self.policy.rewrite(exchanges, seed=candidate_seed(seed, number))
             for number in range(self.num_candidates)
         ]
+        if self.margin is not None:
+            samples.append([Rewrite(exchange, exchange.response_post) for exchange in exchanges])
         rows = [_different(row) for row in zip(*samples, strict=True)]
         rewrites = [rewrite for row in rows for rewrite in row]
         scores = self.scorer.score(
@@ -74,7 +86,13 @@ class BestOf:
             Candidate(rewrite, dict(scores.row(place)), scores.totals[place])
             for place, rewrite in enumerate(rewrites)
         )
-        return [sorted((next(found) for _ in row), key=_rank) for row in rows]
+        return [sorted((next(found) for _ in row), key=self._rank) for row in rows]
+
+    def _rank(self, candidate: Candidate) -> float:
+        """Lowest first; a candidate to which no reward applies comes last."""
+        if candidate.total is None:
+            return float("inf")
+        return -candidate.total - (0.0 if candidate.rewrite.changed else self.margin or 0.0)
 
 
 def candidate_seed(seed: int, number: int) -> int:
@@ -87,8 +105,3 @@ def _different(rewrites: Sequence[Rewrite]) -> list[Rewrite]:
     for rewrite in rewrites:
         found.setdefault(rewrite.rewritten_response, rewrite)
     return list(found.values())
-
-
-def _rank(candidate: Candidate) -> float:
-    """Lowest first; a candidate to which no reward applies comes last."""
-    return float("inf") if candidate.total is None else -candidate.total

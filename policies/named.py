@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 from rewriting import UserError
 from rewriting.loop import Policy
+from rewriting.runtime.json_files import read_json
+from rewriting.runtime.policy_files import FILE
 
 
 def _generic() -> Policy:
@@ -68,9 +69,16 @@ def _folder(folder: Path, name: str = "") -> Policy:
 def policy_kind(folder: Path) -> str:
     """What policy.json says; an empty text where there is none, or none that can be read."""
     try:
-        return str(json.loads((folder / "policy.json").read_text(encoding="utf-8"))["kind"])
+        return str(read_json(folder / FILE)["kind"])
     except (OSError, ValueError, KeyError, TypeError):
         return ""
+
+
+def edits_replies(name: str) -> bool:
+    """Whether a policy, by name or folder, edits replies by sentences; nothing is loaded."""
+    folder = TRAINED.get(name, Path(name).expanduser())
+    known = name in TRAINED or (name not in POLICIES and folder.is_dir())
+    return known and policy_kind(folder) not in ("generator", "rewriter")
 
 
 SHIPPED = Path(__file__).parent / "shipped"

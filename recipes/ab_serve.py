@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
     from rewriting.ab.study import Study
 
 StudyFolder = Annotated[Path, typer.Argument(metavar="STUDY_DIR", help="The study's folder.")]
-SERVE = "Examples:  rewriting ab serve study  ·  rewriting ab serve study --host 0.0.0.0 --port 80"
+SERVE = (
+    "Examples:  rewriting ab serve study  ·  rewriting ab serve study --host 0.0.0.0 --port 80  ·  "
+    "rewriting ab serve study --behind-proxy --allow-host study.example.org"
+)
 LINKS = (
     "Examples:  rewriting ab links study --base-url https://study.example.org  ·  "
     "rewriting ab links study --renew 3  ·  rewriting ab links study --add 2"
@@ -39,6 +43,19 @@ def extra_needed() -> Iterator[None]:
         ) from error
 
 
+def host_name(given: str) -> str:
+    """The host of a name or of an address such as a browser shows; scheme and port do not count."""
+    with suppress(ValueError):  # of urlsplit, and of a port that is no number
+        parts = urlsplit(given.strip() if "//" in given else f"//{given.strip()}")
+        name = (parts.hostname or "").removesuffix(".")
+        more = (parts.path.strip("/"), parts.query, parts.fragment, parts.username, " " in name)
+        if name and parts.port != 0 and not any(more):
+            return name
+    raise UserError(
+        f"--allow-host {given!r} is no host name. Give the name alone, such as study.example.org."
+    )
+
+
 def serve(
     study: StudyFolder,
     host: Annotated[
@@ -48,6 +65,13 @@ def serve(
     return_after: Annotated[
         float, typer.Option(min=0.01, help="Hours without a sign after which work returns.")
     ] = 48.0,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A name that this server is reached by, such as study.example.org. Addresses, "
+            "localhost and this machine's own name need none."
+        ),
+    ] = None,
     behind_proxy: Annotated[
         bool, typer.Option("--behind-proxy", help="Believe a local proxy who the client is.")
     ] = False,
@@ -66,6 +90,7 @@ def serve(
     from rewriting.ab.study import load_study
     from rewriting.ab.tokens import new_token
 
+    hosts = [host_name(name) for name in allow_host or []]
     plan = load_study(study)
     admin_token = new_token()
     listener = listen(host, port)
@@ -77,7 +102,10 @@ def serve(
     print(f"{plan.title}: {base}")
     print(f"admin page: {base}/admin/{admin_token}", flush=True)
     server = site.RatingServer(
-        study, admin_token=admin_token, return_after=timedelta(hours=return_after)
+        study,
+        admin_token=admin_token,
+        return_after=timedelta(hours=return_after),
+        hosts={*hosts, host},
     )
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # after uvicorn has finished with it
     site.serve(server, listener, behind_proxy=behind_proxy)

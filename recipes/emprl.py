@@ -23,13 +23,13 @@ from policies.training.ppo.settings import Settings
 from recipes.shared import (
     Shared,
     check_kl,
-    model_field,
     model_options,
     share_of,
     start_accelerator,
 )
 from rewriting.errors import UserError
-from rewriting.runtime.training.settings import borrowed, check_bounds, lasting, setting
+from rewriting.runtime.model_options import ModelOptions
+from rewriting.runtime.settings import borrowed, check_bounds, lasting, setting
 
 if TYPE_CHECKING:
     from policies.generating.generator import Generator
@@ -71,9 +71,9 @@ class Config:
         default="flan-t5-small",
         metadata={"help": "Encoder-decoder or causal model: a short name, folder or hub id."},
     )
-    attention: str = model_field("attention")
-    load_in_4bit: bool = model_field("load_in_4bit")
-    compile: bool = model_field("compile")
+    attention: str = borrowed(ModelOptions, "attention")
+    load_in_4bit: bool = borrowed(ModelOptions, "load_in_4bit")
+    compile: bool = borrowed(ModelOptions, "compile")
     identifier: str = field(
         default="epitome",
         metadata={"help": "Who measures levels: epitome, a folder, or ensemble:NAME,NAME."},

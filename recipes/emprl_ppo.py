@@ -9,7 +9,7 @@ from policies.training.ppo.settings import Settings
 from recipes.cards import command, write_card
 from recipes.shared import kl_penalty
 from rewriting.exchange import Exchange
-from rewriting.runtime.training.settings import given
+from rewriting.runtime.settings import given
 
 if TYPE_CHECKING:
     from policies.generating.generator import Generator

@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import copy
 import logging
+import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from rewriting.errors import UserError
@@ -42,6 +45,9 @@ EVALUATION: dict[str, str] = {
 }
 """The same for the tables of evaluate.py."""
 
+RANKS = ("RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK")
+"""Where torchrun and three kinds of MPI tell a process its rank: those that accelerate reads."""
+
 
 def run_training(arguments: list[str] | None = None) -> None:
     """`train.py`: the first word picks the recipe, the rest fills its dataclass.
@@ -67,12 +73,30 @@ def _run(program: str, recipes: Mapping[str, str], arguments: list[str]) -> None
         if name not in recipes:
             raise UserError(f"there is no recipe {name!r}. Recipes: {', '.join(recipes)}.")
         module = import_module(recipes[name])
-        module.run(parse(module, f"{program} {name}", rest))
+        config = parse(module, f"{program} {name}", rest)
+        with _only_run_in(getattr(config, "output", "")):
+            module.run(config)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(1) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+
+
+@contextmanager
+def _only_run_in(output: str) -> Iterator[None]:
+    """Refuse to train into a folder that another run is training into, before models are loaded.
+
+    Of several processes the first one asks, and its end ends the others. Tables have no folder.
+    The lock stands in the folder: where runs go to a mounted one, its parent may be read-only.
+    """
+    if not output or any(os.environ.get(name, "") not in ("", "0") for name in RANKS):
+        yield
+        return
+    from rewriting.runtime.folders import only_writer
+
+    with only_writer(Path(output), inside=True):
+        yield
 
 
 def _overview(program: str, recipes: Mapping[str, str]) -> str:

@@ -164,8 +164,14 @@ def sampled(
 
 
 def take_first_good(row: Gated, choices: Sequence[Choice], guard: Guard) -> None:
-    """Give a row the first candidate that may be given out; note why others may not."""
-    for rewrite, rewards in choices:
+    """Give a row the first candidate that may be given out; note why others may not.
+
+    The reply as it was is no answer to a rejection: where it comes next after a better candidate
+    that was rejected, the row is sampled again.
+    """
+    for place, (rewrite, rewards) in enumerate(choices):
+        if place and not rewrite.changed:
+            return
         verdict = guard.check(rewrite)
         if verdict.clear:
             row.rewrite, row.rewards = rewrite, rewards

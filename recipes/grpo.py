@@ -15,10 +15,8 @@ The policy is written to OUTPUT/policy: `rewriting rewrite --policy OUTPUT/polic
 
 from __future__ import annotations
 
-import json
 import logging
-import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ from recipes.chat.actions import ACTIONS, EDITS, load_actions
 from recipes.chat.requests import rows_for
 from recipes.chat.rewards import UNPARSABLE, Readings, reward_functions
 from recipes.chat.trainer import (
+    exchanges_at_once,
     last_checkpoint,
     load_chat_model,
     make_arguments,
@@ -35,33 +34,24 @@ from recipes.chat.trainer import (
     save_adapter,
 )
 from recipes.chat.trl_settings import read_trl
-from recipes.chat.warm_start import warm_figures, warm_up
-from recipes.shared import settings_of
+from recipes.chat.warm_start import (
+    WARM_STEPS,
+    WarmSettings,
+    examples_at_once,
+    warm_figures,
+    warm_up,
+)
 from rewriting.errors import UserError
+from rewriting.runtime.json_files import read_json
+from rewriting.runtime.settings import borrowed, check_bounds, lasting, setting
 
 logger = logging.getLogger(__name__)
 ALGORITHMS = ("grpo", "rloo")
-WARM_STEPS = 40
 SETTINGS = "settings.json"
-NO_DIFFERENCE = "output steps use_vllm gradient_checkpointing save_every report_to"
-"""Settings that a run may go on with when they have changed."""
 REWARDS = (
     "{empathy_change: 1.0, contrast: 1.0, fluency: {weight: 0.3, log: true}, repetition: 1.0, "
     "kindness: 1.0, sense: 16.0, edit_size: 0}"
 )
-
-
-LEAST: dict[float, str] = {
-    0: "unparsable_penalty learning_rate kl_weight max_rows warm_steps warm_learning_rate",
-    1: "rank alpha steps batch_size max_prompt_tokens max_new_tokens warm_batch_size save_every",
-    2: "num_samples",  # they are compared with each other
-}
-"""The least value that fields take."""
-
-
-def setting(default: Any, help: str) -> Any:
-    """A field with its help sentence."""
-    return field(default=default, metadata={"help": help})
 
 
 @dataclass
@@ -69,10 +59,12 @@ class Config:
     """Settings of `train.py grpo`. The defaults fit two CPU cores."""
 
     output: str = setting(
-        "runs/grpo", "Folder for the policy, TRL's checkpoints and the log. Same folder: go on."
+        "runs/grpo",
+        "Folder for the policy, TRL's checkpoints and the log. Same folder: go on.",
+        may_change=True,
     )
     data: str = setting("sample", "Exchanges to train on, sources separated by commas.")
-    model: str = setting("smollm2-135m", "Causal chat model: a short name, folder or hub id.")
+    model: str = borrowed(WarmSettings, "model")
     actions: str = setting(
         "rewrites", "What the model does: write whole rewrites, or say edits of the sentences."
     )
@@ -82,36 +74,34 @@ class Config:
         REWARDS, "Name → weight, as YAML. Weight 0: logged only. path.py:function too."
     )
     unparsable_penalty: float = setting(
-        1.0, "For edits: taken off the reward of an answer that cannot be read."
+        1.0, "For edits: taken off the reward of an answer that cannot be read.", least=0
     )
-    rank: int = setting(16, "Rank of the LoRA matrices.")
-    alpha: int = setting(32, "LoRA's scale is alpha / rank.")
-    targets: str = setting("all-linear", "Layers that get LoRA matrices, by commas.")
-    steps: int = setting(20, "Optimizer steps.")
-    batch_size: int = setting(4, "Exchanges per step and process.")
-    num_samples: int = setting(4, "Samples of each exchange, which are compared.")
-    learning_rate: float = setting(1e-4, "Peak learning rate.")
-    kl_weight: float = setting(0.02, "TRL's beta, the weight of the KL to the start; 0: none.")
-    max_prompt_tokens: int = setting(384, "Longer posts are cut to fit so many tokens.")
-    max_new_tokens: int = setting(64, "Tokens of an answer at the most.")
-    max_rows: int = setting(0, "Train on at most so many rows; 0: all.")
-    keep_crisis: bool = setting(False, "Train on posts that the gate calls a crisis, too.")
-    warm_steps: int | None = setting(
-        None, f"For edits: steps of the supervised start; {WARM_STEPS} unless given, 0: none."
+    rank: int = borrowed(WarmSettings, "rank")
+    alpha: int = borrowed(WarmSettings, "alpha")
+    targets: str = borrowed(WarmSettings, "targets")
+    steps: int = setting(20, "Optimizer steps.", least=1, may_change=True)
+    batch_size: int = setting(4, "Exchanges per optimizer step, over all processes.", least=1)
+    num_samples: int = setting(4, "Samples of each exchange, which are compared.", least=2)
+    learning_rate: float = setting(1e-4, "Peak learning rate.", least=0)
+    kl_weight: float = setting(
+        0.02, "TRL's beta, the weight of the KL to the start; 0: none.", least=0
     )
-    warm_data: str = setting(
-        "sample:rewrites_train", "For edits: exchanges with `edits`, for the supervised start."
-    )
-    warm_batch_size: int = setting(4, "Examples per supervised step and process.")
-    warm_learning_rate: float = setting(1e-3, "Peak learning rate of the supervised start.")
-    use_vllm: bool = setting(False, "Sample with vLLM, as TRL does (GPU).")
-    gradient_checkpointing: bool = setting(False, "Less memory, slower.")
+    max_prompt_tokens: int = borrowed(WarmSettings, "max_prompt_tokens")
+    max_new_tokens: int = borrowed(WarmSettings, "max_new_tokens")
+    max_rows: int = setting(0, "Train on at most so many rows; 0: all.", least=0)
+    keep_crisis: bool = borrowed(WarmSettings, "keep_crisis")
+    warm_steps: int | None = borrowed(WarmSettings, "warm_steps", None)
+    warm_data: str = borrowed(WarmSettings, "warm_data")
+    warm_batch_size: int = borrowed(WarmSettings, "warm_batch_size")
+    warm_learning_rate: float = borrowed(WarmSettings, "warm_learning_rate")
+    use_vllm: bool = setting(False, "Sample with vLLM, as TRL does (GPU).", may_change=True)
+    gradient_checkpointing: bool = setting(False, "Less memory, slower.", may_change=True)
     trl: str = setting(
         "{}", "Any other field of TRL's GRPOConfig or RLOOConfig, as YAML: '{loss_type: dapo}'."
     )
-    save_every: int = setting(10, "Steps between two checkpoints.")
-    report_to: str = setting("none", "Trackers: tensorboard, wandb, …")
-    seed: int = setting(0, "Seed of data order and sampling.")
+    save_every: int = setting(10, "Steps between two checkpoints.", least=1, may_change=True)
+    report_to: str = setting("none", "Trackers: tensorboard, wandb, …", may_change=True)
+    seed: int = borrowed(WarmSettings, "seed")
 
 
 def run(config: Config) -> dict[str, Any]:
@@ -123,7 +113,7 @@ def run(config: Config) -> dict[str, Any]:
 
     config = check(config)
     output = Path(config.output)
-    settings = settings_of(config, NO_DIFFERENCE)
+    settings = lasting(config)
     same_run(output, settings)
     folder = output / "policy"
     finished = earlier_results(folder)
@@ -135,6 +125,7 @@ def run(config: Config) -> dict[str, Any]:
     exchanges = drawn(splits["train"], config.max_rows, config.seed)
     actions = load_actions(config.actions)
     sharding.begin()
+    check_shares(config)
     reward = build_rewards(config.rewards, Models(identifier=config.identifier))
     functions = reward_functions(reward, Readings(exchanges, actions), config.unparsable_penalty)
     warm_start = warm_up(config)
@@ -174,17 +165,20 @@ def check(config: Config) -> Config:
             raise UserError(
                 f"{name} cannot be {getattr(config, name)!r}; use {' or '.join(known)}."
             )
-    for least, names in LEAST.items():
-        for name in names.split():
-            value = getattr(config, name)
-            if value is not None and not least <= value < math.inf:
-                raise UserError(f"{name} must be {least} or more, not {value}.")
+    check_bounds(config)
     edits = config.actions == EDITS
     if config.warm_steps and not edits:
         raise UserError("warm_steps teach the grammar of edits: they need --actions edits.")
     warm_steps = config.warm_steps if config.warm_steps is not None else WARM_STEPS * edits
     given: Any = read_trl(config.trl, config.algorithm) or "{}"
     return replace(config, warm_steps=warm_steps, trl=given)
+
+
+def check_shares(config: Config) -> None:
+    """Refuse batches that the processes cannot share evenly, before a model is loaded."""
+    exchanges_at_once(config)
+    if config.warm_steps:
+        examples_at_once(config)
 
 
 def same_run(output: Path, settings: dict[str, Any]) -> None:
@@ -196,7 +190,7 @@ def same_run(output: Path, settings: dict[str, Any]) -> None:
     if before is None and results is not None:  # of a version that kept no settings
         before = {name: results["settings"].get(name) for name in settings}
     if before is not None:
-        defaults = settings_of(check(Config()), NO_DIFFERENCE)  # of fields that came later
+        defaults = lasting(check(Config()))  # of fields that came later
         check_settings(output, defaults | before, settings)
     elif last_checkpoint(output) is not None:
         raise UserError(
@@ -218,7 +212,7 @@ def read_object(path: Path) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_json(path)
     except ValueError as error:
         raise UserError(f"{path} is no JSON ({error}). Name another output folder.") from error
     if not isinstance(found, dict):
@@ -228,15 +222,9 @@ def read_object(path: Path) -> dict[str, Any] | None:
 
 def refuse_encoder_decoder(name: str) -> None:
     """TRL would fail at its first step, with a confusing error."""
-    from transformers import AutoConfig
+    from rewriting.runtime.models import load_config
 
-    from rewriting.runtime.models import resolve
-
-    try:
-        both = AutoConfig.from_pretrained(resolve(name)).is_encoder_decoder
-    except (OSError, ValueError):  # loading it will say what is wrong, in one line
-        return
-    if both:
+    if getattr(load_config(name), "is_encoder_decoder", False):
         raise UserError(
             f"{name} is an encoder-decoder, which TRL's GRPO and RLOO cannot train. "
             "Name a causal chat model, or train it with `train.py emprl`."
@@ -292,7 +280,7 @@ CARD = """# {title}
 `{model}` with LoRA matrices, trained by TRL's {algorithm} to make a peer's reply kinder.
 
 - Data: {data}, the train part of it ({rows} exchanges), split by seeker.
-{edits}- {steps} steps, {batch} exchanges a step and process, {samples} samples of each.
+{edits}- {steps} steps, {batch} exchanges a step, {samples} samples of each.
 - Rewards: `{rewards}`
 - Mean reward over the first quarter of the steps {first:.3f}, over the last quarter {last:.3f}.
 - Command: `{command}`

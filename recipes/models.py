@@ -50,7 +50,8 @@ def fetch(
         ),
     ] = None,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Compare every checksum of what is installed.")
+        bool,
+        typer.Option("--verify", help="Compare every checksum of what is installed, and mend."),
     ] = False,
 ) -> None:
     """Download and convert models once; afterwards they load with the network off.

@@ -27,14 +27,14 @@ from recipes.shared import (
     Shared,
     check_kl,
     kl_penalty,
-    model_field,
     model_options,
     share_of,
     start_accelerator,
 )
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
-from rewriting.runtime.training.settings import borrowed, check_bounds, given, lasting, setting
+from rewriting.runtime.model_options import ModelOptions
+from rewriting.runtime.settings import borrowed, check_bounds, given, lasting, setting
 
 if TYPE_CHECKING:
     from policies.editing.agent import EditAgent
@@ -69,9 +69,9 @@ class Config:
         default="smollm2-135m",
         metadata={"help": "Causal model of a new policy: a short name, folder or hub id."},
     )
-    attention: str = model_field("attention")
-    load_in_4bit: bool = model_field("load_in_4bit")
-    compile: bool = model_field("compile")
+    attention: str = borrowed(ModelOptions, "attention")
+    load_in_4bit: bool = borrowed(ModelOptions, "load_in_4bit")
+    compile: bool = borrowed(ModelOptions, "compile")
     identifier: str = field(
         default="in-context",
         metadata={

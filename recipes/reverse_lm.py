@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.cards import command, write_card
-from recipes.shared import model_field, model_options, share_of, supervised_accelerator
+from recipes.shared import model_options, share_of, supervised_accelerator
 from rewriting.exchange import Exchange
+from rewriting.runtime.model_options import ModelOptions
+from rewriting.runtime.settings import borrowed
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -49,9 +51,9 @@ class Config:
     model: str = field(
         default="smollm2-135m", metadata={"help": "The backbone: a short name, folder or hub id."}
     )
-    attention: str = model_field("attention")
-    load_in_4bit: bool = model_field("load_in_4bit")
-    compile: bool = model_field("compile")
+    attention: str = borrowed(ModelOptions, "attention")
+    load_in_4bit: bool = borrowed(ModelOptions, "load_in_4bit")
+    compile: bool = borrowed(ModelOptions, "compile")
     rank: int = field(default=8, metadata={"help": "Rank of the LoRA matrices."})
     alpha: int = field(default=16, metadata={"help": "LoRA's scale is alpha / rank."})
     dropout: float = field(default=0.0, metadata={"help": "Dropout before the LoRA matrices."})

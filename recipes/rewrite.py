@@ -21,11 +21,21 @@ if TYPE_CHECKING:
     from policies.best_of import BestOf
     from rewriting.loop import Policy
 
+NUM_CANDIDATES, MARGIN = 4, 0.5
+CANDIDATES_HELP = (
+    "How many rewrites of each row are sampled; the best one is written. 0 means "
+    f"{NUM_CANDIDATES} for a policy that edits replies and 1 for any other."
+)
+MARGIN_HELP = (
+    "How much more reward a rewrite has to earn than the reply as it was; otherwise the reply "
+    f"stays. {MARGIN} with several candidates and the default rewards; with rewards of your own "
+    "the reply competes only if you give a margin."
+)
 CHUNK = 64  # rows between two writes: little is lost by a stop, and rows can be sorted by length
 EPILOG = (
     "Examples:  rewriting rewrite --input sample:test --output out.jsonl  ·  "
     "rewriting rewrite --input replies.csv --output out.jsonl --policy generic --seed 7  ·  "
-    "rewriting rewrite --input replies.csv --output out.jsonl --num-candidates 4  ·  "
+    "rewriting rewrite --input replies.csv --output out.jsonl --num-candidates 8 --margin 1  ·  "
     'rewriting rewrite --seeker "I failed again." --response "Study harder."'
 )
 
@@ -41,9 +51,8 @@ def rewrite(
     policy: Annotated[
         str, typer.Option(help="Who rewrites: a name, or a folder with a policy.")
     ] = "partner",
-    num_candidates: Annotated[
-        int, typer.Option(min=1, help="Sample so many rewrites of each row, write the best one.")
-    ] = 1,
+    num_candidates: Annotated[int, typer.Option(min=0, help=CANDIDATES_HELP)] = 0,
+    margin: Annotated[float | None, typer.Option(min=0, help=MARGIN_HELP)] = None,
     rewards: Annotated[
         str | None,
         typer.Option(
@@ -86,7 +95,7 @@ def rewrite(
     A file is rewritten row by row into OUTPUT. Stopped, the same command goes on where it was.
     """
     safety = Safety(classifier, help_text, allow_crisis)
-    who = Rewriter(policy, num_candidates, rewards, safety, reward_batch_size)
+    who = Rewriter(policy, num_candidates, margin, rewards, safety, reward_batch_size)
     single = seeker is not None or response is not None
     if single:
         if input is not None or output is not None:
@@ -104,26 +113,31 @@ def rewrite(
 
 @dataclass(frozen=True, slots=True)
 class Rewriter:
-    """Who rewrites, by name, how many candidates of each row there are, and what ranks them."""
+    """Who rewrites, by name, how many candidates of each row there are (0: by the kind of policy),
+    what ranks them, and by how much a rewrite has to beat the reply as it was."""
 
     policy: str
-    num_candidates: int = 1
+    num_candidates: int = 0
+    margin: float | None = None
     rewards: str | None = None
     safety: Safety = field(default_factory=Safety)
     reward_batch_size: int = 0
 
     def load(self) -> Policy | BestOf:
         """The policy; with candidates or rewards, the best of its samples and their rewards."""
-        from policies.named import load_policy
+        from policies.named import edits_replies, load_policy
 
-        if self.num_candidates == 1 and self.rewards is None:
+        count = self.num_candidates or (NUM_CANDIDATES if edits_replies(self.policy) else 1)
+        if count == 1 and self.rewards is None and self.margin is None:
             return load_policy(self.policy)
         from policies.best_of import BestOf
         from rewards.named import Models, build_rewards
 
         models = Models(batch_size=self.reward_batch_size or None)
         scorer = build_rewards(self.rewards or PARTNER_REWARDS, models)
-        return BestOf(load_policy(self.policy), scorer, self.num_candidates)
+        default = MARGIN if self.rewards is None and count > 1 else None
+        margin = default if self.margin is None else self.margin
+        return BestOf(load_policy(self.policy), scorer, count, margin=margin)
 
 
 def output_rows(
@@ -168,7 +182,8 @@ def rewrite_file(
     from rewriting.runtime.progress import progress_bar
 
     rows = survey(source, limit=limit, skip_bad_rows=skip_bad_rows, set_aside=bad_file(output))
-    settings = {"input": source, "limit": limit, "seed": seed, "digest": rows.digest}
+    settings = {"input": source, "limit": limit, "seed": seed}
+    settings |= {"content of the input": rows.digest}
     settings["policy_digest"] = policy_digest(who.policy)
     with LineJob(output, settings | asdict(who), chunk=CHUNK, overwrite=overwrite) as job:
         guard, policy = who.safety.guard(), who.load()

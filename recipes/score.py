@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from glob import escape
 from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +20,8 @@ import typer
 from rewriting.data.survey import Survey, bad_file, survey
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
+from rewriting.runtime.folders import only_writer
+from rewriting.runtime.json_files import parse_json
 from rewriting.runtime.processes import join_processes
 
 if TYPE_CHECKING:
@@ -89,11 +92,14 @@ def score(
         skip_bad_rows=skip_bad_rows,
         set_aside=bad_file(output) if process == 0 else None,
     )
-    settings = {"input": input, "limit": limit, "model": model, "digest": rows.digest}
+    settings = {"input": input, "limit": limit, "model": model}
+    settings |= {"content of the input": rows.digest}
     settings |= {"batch_size": batch_size} if batch_size else {}
     if alignment or appraisals:
         settings |= {"alignment": alignment, "appraisals": appraisals}
     parts = [part_file(output, number, processes, settings) for number in range(processes)]
+    if process == 0:
+        settle_other_parts(output, parts, overwrite)
     if not parts[process].exists():  # else this process was done before another one stopped
         score_part(rows, parts[process], settings, process, processes)
     if processes > 1:
@@ -102,7 +108,7 @@ def score(
         join_processes()
         PartialState().wait_for_everyone()
     if process == 0:
-        join_parts(parts, output)
+        join_parts(parts, output, rows.num_rows)
         print(f"{rows.num_rows:,} replies scored in {output}")
         if rows.num_bad_rows:
             print(f"{rows.num_bad_rows:,} bad rows set aside in {bad_file(output)}")
@@ -112,6 +118,22 @@ def part_file(output: Path, process: int, processes: int, settings: dict[str, An
     """Where one process writes its rows, until all are done. Other settings, other files."""
     key = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
     return output.with_name(f"{output.name}.part{process}of{processes}-{key}")
+
+
+def settle_other_parts(output: Path, parts: Sequence[Path], overwrite: bool) -> None:
+    """Refuse to leave the rows of an unfinished run behind, or remove them where that is asked."""
+    own = tuple(part.name for part in parts)
+    for other in sorted(output.parent.glob(f"{escape(output.name)}.part*of*-*")):
+        if other.name.startswith(own):
+            continue
+        if not overwrite:
+            raise UserError(
+                f"{other} is from an unfinished run with another input, other settings or another "
+                "number of processes. Repeat that command to finish it, or pass --overwrite to "
+                "start afresh."
+            )
+        with only_writer(other.with_name(other.name.removesuffix(".partial").removesuffix(".job"))):
+            other.unlink(missing_ok=True)
 
 
 def score_part(
@@ -195,14 +217,14 @@ def met_columns(reading: Reading) -> dict[str, Any]:
     return {"appraisals": met, "appraisal_alignment": round(share, 4)}
 
 
-def join_parts(parts: Sequence[Path], output: Path) -> None:
+def join_parts(parts: Sequence[Path], output: Path, num_rows: int) -> None:
     """Put the parts' chunks back in order; the output appears when it is whole."""
     temporary = output.with_name(f".{output.name}.joining")
     if output.suffix == ".jsonl":
         with temporary.open("w", encoding="utf-8") as joined:
-            joined.writelines(lines_of(parts))
+            joined.writelines(checked_lines(parts, num_rows))
     else:
-        write_parquet(parts, temporary)
+        write_parquet(parts, temporary, num_rows)
     temporary.replace(output)
     for part in parts:
         part.unlink()
@@ -218,12 +240,31 @@ def lines_of(parts: Sequence[Path]) -> Iterator[str]:
                 yield from islice(file, CHUNK)
 
 
-def write_parquet(parts: Sequence[Path], path: Path) -> None:
+def checked_lines(parts: Sequence[Path], num_rows: int) -> Iterator[str]:
+    """The same, where they are as many JSON objects as there were rows."""
+    numbers = count()
+    try:
+        for line in lines_of(parts):
+            if next(numbers) < num_rows and isinstance(parse_json(line), dict):
+                yield line
+            else:
+                raise ValueError("not a row")
+        if next(numbers) != num_rows:
+            raise ValueError("too few rows")
+    except ValueError as error:
+        names = ", ".join(map(str, parts))
+        raise UserError(
+            f"the scored rows were damaged before they could be joined ({error}). "
+            f"Remove {names} and repeat the command."
+        ) from error
+
+
+def write_parquet(parts: Sequence[Path], path: Path, num_rows: int) -> None:
     """Rows as Parquet, a few thousand at a time; read twice, first for the types of the columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema = schema_of(map(json.loads, lines_of(parts)))
+    schema = schema_of(map(json.loads, checked_lines(parts, num_rows)))
     texts = {field.name for field in schema if field.type == pa.string()}
     rows = map(json.loads, lines_of(parts))
     with pq.ParquetWriter(path, schema) as writer:

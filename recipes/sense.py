@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 PARTS = ("counterfactuals", "sense")
 SENTENCES_OF_PAGE = 12
+READ_AT_ONCE = 16  # sentences, when the trained model is measured
 NO_BARS = ((0.5,) * 3, (0.5,) * 3)  # until they are fitted
 
 
@@ -150,10 +151,12 @@ def run(config: Config) -> dict[str, Any]:
     folder = Path(config.output) / "model"
     model.save(folder)
     # Bars belong to the weights on the disk, which are rounded to half precision.
-    exchanges, rounded = labelled_exchanges(config, "dev"), SenseModel.load(folder)
+    exchanges = labelled_exchanges(config, "dev")
+    rounded = SenseModel.load(folder, batch_size=READ_AT_ONCE)
     model.bar = gate_bar(rounded, config.false_alarms)
     model.save(folder, **{BARS: fitted_bars(rounded, exchanges)})
-    identifier = JointIdentifier.load(folder)  # what is measured is what is on the disk
+    # What is measured is what is on the disk.
+    identifier = JointIdentifier.load(folder, batch_size=READ_AT_ONCE)
     figures: dict[str, Any] = {"step": best.step, "pages": len(pages), "sentences": counts[0]}
     figures["levels"] = evaluate(identifier, exchanges)
     figures["dev"] = measure(identifier.model, "dev")

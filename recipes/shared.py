@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any
 
 from rewriting.errors import UserError
 from rewriting.runtime.model_options import ModelOptions
-from rewriting.runtime.training.settings import setting
+from rewriting.runtime.settings import setting
 
 # Weights by the audit of EPITOME's dev part (docs/results/reward.md): contrast does the work, and
 # the other terms keep what it does not see: levels of empathy, coherence, repetition, hurt. Fluency
@@ -66,12 +66,6 @@ class Shared:
     )
 
 
-def model_field(name: str) -> Any:
-    """A field of ModelOptions as a field of a recipe's Config: default and help stand there."""
-    (found,) = (one for one in fields(ModelOptions) if one.name == name)
-    return field(default=found.default, metadata=found.metadata)
-
-
 def model_options(config: Any, *, whole_model: bool = False) -> ModelOptions:
     """How the recipe's language model is loaded, checked. whole_model: it is trained itself."""
     options = ModelOptions(**{one.name: getattr(config, one.name) for one in fields(ModelOptions)})
@@ -87,11 +81,6 @@ def share_of(name: str, size: int, num_processes: int) -> int:
             "them."
         )
     return size // num_processes
-
-
-def settings_of(config: Any, left_out: str) -> dict[str, Any]:
-    """The settings that a run must share with the run it goes on from: all but these."""
-    return {name: value for name, value in asdict(config).items() if name not in left_out.split()}
 
 
 def supervised_accelerator() -> Any:

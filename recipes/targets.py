@@ -20,6 +20,7 @@ from pathlib import Path
 from rewriting.errors import UserError
 from rewriting.exchange import LEVELS, MECHANISMS, Exchange, Label
 from rewriting.runtime.files import disk_errors
+from rewriting.runtime.json_files import parse_json
 from rewriting.runtime.processes import (
     across_processes,
     locked_for_all,
@@ -145,11 +146,11 @@ def read(file: Path) -> dict[str, Levels]:
 
 
 def _lines(file: Path) -> Iterator[tuple[str, Levels]]:
-    text = file.read_text(encoding="utf-8")
+    text = file.read_text(encoding="utf-8", errors="replace")  # such a line has no levels
     whole = text[: text.rfind("\n") + 1]
     for number, line in enumerate(whole.splitlines(), 1):
         try:
-            row = json.loads(line)
+            row = parse_json(line)
             levels = tuple(row["levels"])
             if len(levels) != len(MECHANISMS) or not set(levels) <= set(LEVELS):
                 raise ValueError(f"{levels} are no levels")

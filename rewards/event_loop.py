@@ -31,11 +31,25 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     The caller may itself run inside an event loop, which then waits as for any other function. If
     the waiting is interrupted, as by Ctrl-C, the coroutine is cancelled.
     """
-    future = asyncio.run_coroutine_threadsafe(work, _lasting_loop())
+    loop = _lasting_loop()
+    running: list[asyncio.Task[Any] | None] = []
+    given_up: list[bool] = []
+
+    async def watched() -> T:
+        running.append(asyncio.current_task())
+        if given_up:  # Ctrl-C came before the loop got to it
+            work.close()
+            raise asyncio.CancelledError
+        return await work
+
+    # An interruption may come at any moment from here on, also before there is a future to cancel.
     try:
-        return future.result()
+        return asyncio.run_coroutine_threadsafe(watched(), loop).result()
     except BaseException:
-        future.cancel()  # Does nothing where the coroutine itself has raised.
+        given_up.append(True)
+        for task in running:
+            if task is not None:  # Does nothing where the coroutine itself has raised.
+                loop.call_soon_threadsafe(task.cancel)
         raise
 
 

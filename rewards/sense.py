@@ -132,8 +132,13 @@ class SenseModel(nn.Module):
         return [sentence for sentence, reading in found if reading.welcome < self.bar]
 
     def _memory(self, batch_size: int) -> BatchedScores[tuple[str, str], SenseReading]:
-        """Sorted by their posts, so that the sentences under one post share a batch."""
-        return BatchedScores(self._read, batch_size=batch_size, length=lambda pair: len(pair[0]))
+        """Sorted by their posts, so that the sentences under one post share one reading of it."""
+        return BatchedScores(
+            self._read,
+            batch_size=batch_size,
+            length=lambda pair: len(pair[0]),
+            group=lambda pair: pair[0],
+        )
 
     @torch.no_grad()
     def _read(self, pairs: list[tuple[str, str]]) -> list[SenseReading]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rewriting.sentences import split_sentences
@@ -64,3 +64,55 @@ def _highlighted(before: str, after: str) -> Text:
     for piece, is_new in new_sentences(before, after):
         text.append(piece, style="bold green" if is_new else "")
     return text
+
+
+# ---- samples of a training run, as lines of its samples.jsonl
+
+
+def print_samples(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """A table of the posts, the rewrites with what is new in green, and the rewards."""
+    cells = {
+        "response, what is new in green": lambda row: _highlighted(
+            row["response_post"], row["rewritten_response"]
+        )
+    }
+    _print(title, rows, cells)
+
+
+def print_responses(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """A table of the posts, the human's and the generator's responses, and the rewards."""
+    from rich.text import Text
+
+    cells = {
+        "human response": lambda row: Text(shortened(row["response_post"]), style="dim"),
+        "generated": lambda row: Text(shortened(row["rewritten_response"])),
+    }
+    _print(title, rows, cells)
+
+
+def _print(
+    title: str,
+    rows: Sequence[Mapping[str, Any]],
+    columns: Mapping[str, Callable[[Mapping[str, Any]], Any]],
+) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(title), title_justify="left", show_lines=True)
+    table.add_column("seeker", ratio=3, style="dim")
+    for name in columns:
+        table.add_column(name, ratio=5)
+    table.add_column("rewards", no_wrap=True)
+    for row in rows:
+        values = {"total": row["reward"], **row["rewards"]}
+        lines = [f"{name} {value:.3f}" for name, value in values.items() if value is not None]
+        cells = [cell(row) for cell in columns.values()]
+        table.add_row(Text(shortened(row["seeker_post"])), *cells, Text("\n".join(lines)))
+    Console().print(table)
+
+
+def shortened(text: str, length: int = 240) -> str:
+    """A text in one line, cut at a word."""
+    words = " ".join(text.split())
+    return words if len(words) <= length else words[:length].rsplit(" ", 1)[0] + " …"

@@ -108,13 +108,11 @@ def test_every_short_name_is_on_the_page_with_its_sizes() -> None:
     ]
 
 
-def test_every_figure_of_the_training_log_is_explained() -> None:
-    from policies.training.collapse import SIGNS
-    from policies.training.reinforce.log import METRICS
+def test_every_warning_of_a_training_is_explained() -> None:
+    from rewriting.report.collapse import EDITS
 
     page = (DOCS / "partner.md").read_text(encoding="utf-8")
-    assert first_column(page, "in `log.jsonl`") == [f"`{name}`" for name in METRICS]
-    assert len(first_column(page, "warning")) == len(SIGNS)
+    assert len(first_column(page, "warning")) == len(EDITS.remedies)
 
 
 def test_every_setting_of_partner_is_in_a_group() -> None:
@@ -138,3 +136,18 @@ def test_readme(reader: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = DOCS.parent / "README.md"
     assert run_page(page, reader) == 1
     assert f"```\n{capsys.readouterr().out}```" in page.read_text(encoding="utf-8")
+
+
+def test_every_test_of_the_fault_tables_is_there() -> None:
+    page = (DOCS / "reliability.md").read_text(encoding="utf-8")
+    named = re.findall(r"\| `(test_\w+)` \|$", page, re.M)
+    files = (DOCS.parent / "tests").rglob("test_*.py")
+    known = {name for file in files for name in re.findall(r"def (test_\w+)", file.read_text())}
+    assert len(named) > 30
+    assert [name for name in named if name not in known] == []
+
+
+def test_every_page_is_named_in_the_readme() -> None:
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    assert [page.name for page in DOCS.glob("*.md") if f"docs/{page.name}" not in readme] == []
+    assert "(SECURITY.md)" in readme

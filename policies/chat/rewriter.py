@@ -6,16 +6,14 @@ for the whole reply, an editor for edits of it.
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from rewriting import UserError
-from rewriting.runtime.files import write_json
+from rewriting.runtime.policy_files import read_policy, write_policy
+from rewriting.runtime.settings import check_bounds, setting
 
-FILE = "policy.json"
 REWRITER = "rewriter"
 EDITOR = "editor"
 KINDS = (REWRITER, EDITOR)
@@ -26,17 +24,26 @@ class RewriterSettings:
     """What a trained rewriter or editor is, besides its adapter: policy.json."""
 
     model: str = "smollm2-135m"
-    max_new_tokens: int = 72
-    max_prompt_tokens: int = 768
-    temperature: float = 0.5
-    top_p: float = 0.9
+    max_new_tokens: int = setting(
+        72, "Maximum length of an answer, in tokens.", least=1, greatest=10_000_000
+    )
+    max_prompt_tokens: int = setting(
+        768, "Maximum length of a prompt, in tokens.", least=1, greatest=10_000_000
+    )
+    temperature: float = setting(0.5, "Sampling temperature.", above=0)
+    top_p: float = setting(
+        0.9, "Nucleus sampling: probability mass that is kept.", above=0, greatest=1
+    )
+
+    def __post_init__(self) -> None:
+        check_bounds(self)
 
 
 def with_adapter(model: torch.nn.Module, folder: Path) -> torch.nn.Module:
     """The model with the adapter of a folder in its weights."""
     from peft import PeftModel
 
-    from rewriting.runtime.backbone import check_adapter
+    from rewriting.runtime.adapters import check_adapter
 
     check_adapter(model, folder)
     merged: torch.nn.Module = PeftModel.from_pretrained(model, folder).merge_and_unload()
@@ -44,16 +51,10 @@ def with_adapter(model: torch.nn.Module, folder: Path) -> torch.nn.Module:
 
 
 def write_rewriter(folder: Path, settings: RewriterSettings, kind: str = REWRITER) -> None:
-    write_json(folder / FILE, {"kind": kind} | asdict(settings))
+    write_policy(folder, kind, settings)
 
 
 def read_rewriter(folder: Path, kind: str = REWRITER) -> RewriterSettings:
     """The settings of a trained chat policy; one clear line where the folder holds none."""
-    try:
-        found = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        if found.pop("kind") != kind:
-            raise ValueError("it is of another kind")
-        return RewriterSettings(**found)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        article = "an" if kind == EDITOR else "a"
-        raise UserError(f"{folder / FILE} does not describe {article} {kind} ({error}).") from error
+    article = "an" if kind == EDITOR else "a"
+    return read_policy(folder, kind, RewriterSettings, called=f"{article} {kind}")[1]

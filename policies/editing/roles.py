@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from policies.editing.settings import EditSettings
 from rewriting.errors import UserError
-from rewriting.runtime.backbone import WEIGHTS, Backbone, attention_layers
+from rewriting.runtime.adapters import WEIGHTS, attention_layers
+from rewriting.runtime.backbone import Backbone
 
 HEAD_WEIGHTS = "position_head.safetensors"
 

@@ -18,7 +18,7 @@ from torch import nn
 from policies.generating.models import AnyModel
 from policies.generating.prefix import WEIGHTS, read_tensors
 from rewriting.errors import UserError
-from rewriting.runtime.backbone import attention_layers
+from rewriting.runtime.adapters import attention_layers
 
 
 class LoraAdapters:

@@ -24,7 +24,8 @@ from policies.generating.prefix import Prefix
 from policies.reading.cached_reading import Piece, Reading
 from policies.reading.frozen_head import ScaledHead
 from rewriting.errors import UserError
-from rewriting.runtime.log_probs import batches_by_length, has_plain_head, start_token
+from rewriting.runtime.batches import batches_by_length
+from rewriting.runtime.log_probs import has_plain_head, start_token
 from rewriting.runtime.model_options import DEFAULT, ModelOptions
 
 ENCODER_TOKENS: Final = 4096  # read at once, padding included
@@ -227,16 +228,10 @@ class CausalModel:
 
 def load_model(name: str, *, own: bool = False, options: ModelOptions = DEFAULT) -> AnyModel:
     """The model of that name; `own`: not shared with others, to put LoRA adapters into it."""
-    from transformers import AutoConfig
-
     from rewriting.runtime.backbone import Backbone
-    from rewriting.runtime.models import load_causal, load_seq2seq, resolve
+    from rewriting.runtime.models import load_causal, load_config, load_seq2seq
 
-    try:
-        config = AutoConfig.from_pretrained(resolve(name))
-    except (OSError, ValueError):
-        config = None  # the loaders below say in one line what is wrong
-    if getattr(config, "is_encoder_decoder", False):
+    if getattr(load_config(name), "is_encoder_decoder", False):
         return Seq2SeqModel(*load_seq2seq(name, options=options))
     if own:
         return CausalModel(*load_causal(name, options=options))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from rewriting.errors import UserError
-from rewriting.runtime.files import write_json
+from rewriting.runtime.policy_files import FILE, read_policy, write_policy
+from rewriting.runtime.settings import check_bounds, setting
 
-FILE: Final = "policy.json"
 KIND: Final = "generator"
 ADAPTERS: Final = ("prefix", "lora", "none")
 
@@ -22,55 +21,47 @@ class GeneratorSettings:
     adapter: str = "prefix"
     """prefix: virtual tokens before the decoder's own. lora: low-rank changes of the attention.
     none: the model as it is, to compare with."""
-    num_virtual_tokens: int = 20
-    """Of the prefix."""
-    rank: int = 16
-    """Of the LoRA matrices, whose scale is 1."""
-    max_context_tokens: int = 200
-    max_new_tokens: int = 40
-    """The end of a response is one of them."""
-    temperature: float = 1.0
-    top_p: float = 1.0
-    """Below 1, what the policy would not say has the log-probability minus infinity, also under
-    the reference: for using a generator, not for training one."""
-    value_width: int = 128
-    """Of the value head's hidden layer."""
+    num_virtual_tokens: int = setting(
+        20, "Number of virtual tokens in the prefix.", least=1, greatest=10_000
+    )
+    rank: int = setting(16, "Rank of the LoRA matrices, whose scale is 1.", least=1, greatest=1024)
+    max_context_tokens: int = setting(
+        200, "Maximum length of a context, in tokens.", least=1, greatest=10_000_000
+    )
+    max_new_tokens: int = setting(
+        40,
+        "Maximum length of a response in tokens, its end token included.",
+        least=1,
+        greatest=10_000_000,
+    )
+    temperature: float = setting(1.0, "Sampling temperature.", above=0)
+    top_p: float = setting(
+        1.0,
+        "Nucleus sampling: probability mass that is kept. Below 1, what is cut off has the "
+        "log-probability minus infinity, also under the reference: for using a generator, "
+        "not for training one.",
+        above=0,
+        greatest=1,
+    )
+    value_width: int = setting(
+        128, "Width of the value head's hidden layer.", least=1, greatest=16_384
+    )
 
     def __post_init__(self) -> None:
         if self.adapter not in ADAPTERS:
             raise UserError(f"there is no adapter {self.adapter!r}; use {', '.join(ADAPTERS)}.")
-        if self.temperature <= 0 or not 0 < self.top_p <= 1:
-            raise UserError(
-                f"temperature must be above 0 and top_p in (0, 1], not {self.temperature} and "
-                f"{self.top_p}."
-            )
-        counts = (self.num_virtual_tokens, self.rank, self.max_context_tokens, self.max_new_tokens)
-        if min(counts) < 1:
-            raise UserError(
-                "num_virtual_tokens, rank, max_context_tokens and max_new_tokens must be 1 or more."
-            )
+        check_bounds(self)
 
 
 def write_settings(folder: Path, model: str, settings: GeneratorSettings) -> None:
-    write_json(folder / FILE, {"kind": KIND, "model": model} | asdict(settings))
+    write_policy(folder, KIND, settings, model=model)
 
 
 def read_settings(folder: Path) -> tuple[str, GeneratorSettings]:
     """The model's name and the settings; one clear line where the folder has none."""
-    path = folder / FILE
-    if not path.is_file():
+    if not (folder / FILE).is_file():
         raise UserError(
             f"{folder} holds no generator: there is no {FILE} in it. "
             "Name the folder that `python train.py emprl` wrote one to."
         )
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if found.pop("kind") != KIND:
-            raise ValueError("it is of another kind")
-        model = str(found.pop("model"))
-        unknown = set(found) - {field.name for field in fields(GeneratorSettings)}
-        if unknown:
-            raise ValueError(f"unknown settings {', '.join(sorted(unknown))}")
-        return model, GeneratorSettings(**found)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{path} does not describe a generator ({error}).") from error
+    return read_policy(folder, KIND, GeneratorSettings, called="a generator", named="model")

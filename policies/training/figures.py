@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 import re
 import statistics
-import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from rewriting.errors import UserError
 
 OPENING: Final = 3
 """Words that make the opening of a sentence."""
@@ -20,10 +20,35 @@ QUESTION: Final = re.compile(r"[?？]\W*$")
 WORD: Final = re.compile(r"[\w']+")
 
 
-def rewards_summary(rows: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
-    """The mean of every term, and of every part of one, over the rows that it applies to."""
+def reward_figures(outcomes: Sequence[Any]) -> dict[str, float | None]:
+    """Of the rewards, and the mean of every term, and of every part of one, where it applies."""
+    rewards = [outcome.reward for outcome in outcomes]
+    rows = [{**outcome.terms, **outcome.parts} for outcome in outcomes]
     names = dict.fromkeys(name for row in rows for name in row)
-    return {f"rewards/{name}": mean([row.get(name) for row in rows]) for name in names}
+    means = {f"rewards/{name}": mean([row.get(name) for row in rows]) for name in names}
+    return {"reward": mean(rewards), "reward_std": deviation(rewards)} | means
+
+
+def known(figures: Mapping[str, float | None]) -> dict[str, float]:
+    """A figure that nothing is known of is left out."""
+    return {name: value for name, value in figures.items() if value is not None}
+
+
+def dev_figures(
+    figures: Mapping[str, float], keep_best: bool
+) -> tuple[dict[str, float], float | None]:
+    """What a Run measures: figures of dev by dev/NAME, and what the best weights are kept by."""
+    loss = -figures["reward"] if keep_best and "reward" in figures else None
+    return {f"dev/{name}": value for name, value in figures.items()}, loss
+
+
+def check_kl(penalties: Sequence[float]) -> None:
+    """Stop where the reference rules out what the policy said."""
+    if not all(map(math.isfinite, penalties)):
+        raise UserError(
+            "the KL to the reference is infinite: the reference could not have said what the "
+            "policy said. Train with top_p 1."
+        )
 
 
 def mean(values: Sequence[float | None]) -> float | None:
@@ -62,16 +87,3 @@ def share_of_opening(sentences: Sequence[str]) -> float | None:
         return None
     openings = Counter(tuple(WORD.findall(s.casefold())[:OPENING]) for s in sentences)
     return max(openings.values()) / len(sentences)
-
-
-class Clock:
-    """How long the parts of a step took."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
-        start = time.perf_counter()
-        yield
-        self.seconds[f"seconds_{name}"] = time.perf_counter() - start

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from rewriting.runtime.training.settings import RunSettings, setting
+from rewriting.errors import UserError
+from rewriting.runtime.settings import setting
+from rewriting.runtime.training.settings import RunSettings, check_run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,3 +18,14 @@ class PolicySettings(RunSettings):
     keep_best: bool = setting(False, "Keep the weights with the best dev reward, not the last.")
     show_every: int = setting(50, "Steps between two looks at samples.", least=1, may_change=True)
     num_shown: int = setting(3, "How many samples are shown each time.", least=0, may_change=True)
+
+
+def check(
+    settings: PolicySettings, accelerator: Any, exchanges: Sequence[Any], dev: Sequence[Any]
+) -> None:
+    """Say what cannot work before any model is asked."""
+    if not exchanges:
+        raise UserError("there are no exchanges to train on. Check the data and its filters.")
+    check_run(settings, accelerator.num_processes)
+    if settings.keep_best and not dev:
+        raise UserError("keep_best compares dev rewards: give dev exchanges, or turn it off.")

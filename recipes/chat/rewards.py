@@ -26,7 +26,7 @@ class Readings:
     """What the answers of a batch come to; the last batch is kept for the next function."""
 
     def __init__(self, exchanges: Sequence[Exchange], actions: Actions) -> None:
-        from policies.training.rollouts import column_names
+        from rewriting.data.columns import column_names
 
         self.exchanges = exchanges
         self.actions = actions

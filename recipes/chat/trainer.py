@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from recipes import sharding
 from recipes.chat.trl_settings import read_trl
+from recipes.shared import share_of
 from rewriting.errors import UserError
 from rewriting.runtime.files import write_json
+from rewriting.runtime.processes import num_processes
 
 if TYPE_CHECKING:
     from recipes.grpo import Config
@@ -28,7 +30,7 @@ def make_arguments(config: Config, functions: Sequence[TermFunction]) -> Any:
     ours = dict(
         output_dir=config.output,
         max_steps=config.steps,
-        per_device_train_batch_size=config.batch_size * config.num_samples,
+        per_device_train_batch_size=exchanges_at_once(config) * config.num_samples,
         num_generations=config.num_samples,
         max_completion_length=config.max_new_tokens,
         learning_rate=config.learning_rate,
@@ -48,6 +50,20 @@ def make_arguments(config: Config, functions: Sequence[TermFunction]) -> Any:
     with explained():
         kind = getattr(trl, f"{config.algorithm.upper()}Config")
         return kind(**{**ours, **read_trl(config.trl, config.algorithm)})
+
+
+def exchanges_at_once(config: Config) -> int:
+    """The exchanges of one backward pass of one process: its share of a step, which TRL's
+    gradient accumulation cuts again."""
+    own = share_of("batch_size", config.batch_size, num_processes())
+    passes = read_trl(config.trl, config.algorithm).get("gradient_accumulation_steps") or 1
+    if own % passes:
+        raise UserError(
+            f"batch_size {config.batch_size} gives each process {own} exchanges, which "
+            f"gradient_accumulation_steps {passes} cannot cut evenly. Make batch_size a multiple "
+            f"of {num_processes() * passes}."
+        )
+    return own // passes
 
 
 def load_chat_model(name: str) -> tuple[Any, Any]:

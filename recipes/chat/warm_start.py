@@ -11,6 +11,7 @@ import json
 import logging
 import math
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +23,12 @@ from recipes.chat.trainer import (
     no_telemetry,
     save_adapter,
 )
+from recipes.shared import share_of
 from rewriting.edits import Edit, apply_edits
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
+from rewriting.runtime.processes import num_processes
+from rewriting.runtime.settings import given, setting
 from rewriting.sentences import split_sentences
 
 if TYPE_CHECKING:
@@ -32,11 +36,33 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 RESULTS = "results.json"
-SETTINGS = (
-    "model rank alpha targets max_prompt_tokens max_new_tokens keep_crisis seed "
-    "warm_data warm_steps warm_batch_size warm_learning_rate"
-)
-"""What the warm start depends on: other choices do not undo it."""
+WARM_STEPS = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarmSettings:
+    """What the warm start depends on: other choices of `train.py grpo` do not undo it."""
+
+    model: str = setting("smollm2-135m", "Causal chat model: a short name, folder or hub id.")
+    rank: int = setting(16, "Rank of the LoRA matrices.", least=1)
+    alpha: int = setting(32, "LoRA's scale is alpha / rank.", least=1)
+    targets: str = setting("all-linear", "Layers that get LoRA matrices, by commas.")
+    max_prompt_tokens: int = setting(384, "Longer posts are cut to fit so many tokens.", least=1)
+    max_new_tokens: int = setting(64, "Tokens of an answer at the most.", least=1)
+    keep_crisis: bool = setting(False, "Train on posts that the gate calls a crisis, too.")
+    warm_steps: int = setting(
+        WARM_STEPS,
+        f"For edits: steps of the supervised start; {WARM_STEPS} unless given, 0: none.",
+        least=0,
+    )
+    warm_data: str = setting(
+        "sample:rewrites_train", "For edits: exchanges with `edits`, for the supervised start."
+    )
+    warm_batch_size: int = setting(4, "Examples per supervised step, over all processes.", least=1)
+    warm_learning_rate: float = setting(
+        1e-3, "Peak learning rate of the supervised start.", least=0
+    )
+    seed: int = setting(0, "Seed of data order and sampling.")
 
 
 def warm_up(config: Config) -> Path | None:
@@ -44,12 +70,17 @@ def warm_up(config: Config) -> Path | None:
     if not config.warm_steps:
         return None
     folder = Path(config.output) / "warm_start"
-    settings = {name: getattr(config, name) for name in SETTINGS.split()}
+    settings = asdict(given(WarmSettings, config))
     if finished(folder, settings):
         logger.info("%s: the warm start is there already", folder)
         return folder
     supervise(config, folder, settings)
     return folder
+
+
+def examples_at_once(config: Config) -> int:
+    """The examples of one process in a supervised step."""
+    return share_of("warm_batch_size", config.warm_batch_size, num_processes())
 
 
 def finished(folder: Path, settings: dict[str, Any]) -> bool:
@@ -82,7 +113,7 @@ def supervise(config: Config, folder: Path, settings: dict[str, Any]) -> None:
         arguments = trl.SFTConfig(
             output_dir=str(folder),
             max_steps=steps,
-            per_device_train_batch_size=config.warm_batch_size,
+            per_device_train_batch_size=examples_at_once(config),
             learning_rate=config.warm_learning_rate,
             warmup_steps=max(1, steps // 10),
             max_length=None,

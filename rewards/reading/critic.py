@@ -81,12 +81,15 @@ class SecondOpinion(nn.Module):
         """Take the posts and the replies that a sentence is contrasted with."""
         self.posts_KD, self.replies_KD = self.encode(posts), self.encode(replies)
 
-    def contrasts(
+    def opinions(
         self, posts: Sequence[str], sentences: Sequence[str], replies: Sequence[str]
-    ) -> tuple[Tensor, Tensor]:
-        """[N] and [N]: of the posts, and of the rest of the replies."""
-        sentences_ND = self.vectors(sentences)
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """[N] each: the contrast of the posts, that of the rest of the replies, and `worth`."""
+        # In one call: texts of similar length share a batch, whatever they are.
+        vectors_ND = self.vectors([*posts, *sentences, *replies])
+        posts_ND, sentences_ND, replies_ND = vectors_ND.split(len(posts))
         return (
-            contrasts(self.vectors(posts), sentences_ND, self.posts_KD, self.scale),
-            contrasts(self.vectors(replies), sentences_ND, self.replies_KD, self.scale),
+            contrasts(posts_ND, sentences_ND, self.posts_KD, self.scale),
+            contrasts(replies_ND, sentences_ND, self.replies_KD, self.scale),
+            self.worth(sentences_ND)[:, 0],
         )

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from rewriting.errors import UserError
-from rewriting.runtime.log_probs import batches_by_length
+from rewriting.runtime.batches import batches_by_length, max_padding
 from rewriting.runtime.tuned_encoder import CPU_BATCH_TOKENS, GPU_BATCH_TOKENS, TunedEncoder
 
 Row = tuple[str, Sequence[str]]
@@ -55,7 +55,7 @@ class PairEncoder(TunedEncoder):
         device = next(self.encoder.parameters()).device
         most = CPU_BATCH_TOKENS if device.type == "cpu" else GPU_BATCH_TOKENS
         vectors: dict[int, Tensor] = {}
-        for batch in batches_by_length([len(row.ids) for row in packed], most):
+        for batch in batches_by_length([len(row.ids) for row in packed], most, max_padding(device)):
             ids_BT, parts_BT, positions_BT = (
                 padded([getattr(packed[i], name) for i in batch], value).to(device)
                 for name, value in (("ids", 0), ("parts", PADDING), ("positions", 0))

@@ -139,8 +139,9 @@ class SentenceReader(nn.Module):
         opinions = [self._contrasts(posts_ND, sentences_ND, rest)]
         worth_N = self.worth(sentences_ND)[:, 0]
         if not alone and (second := self._second()) is not None:
-            opinions.append(second.contrasts(posts, sentences, rest))
-            worth_N = worth_N + second.worth(second.vectors(sentences))[:, 0]
+            *fits, second_worth_N = second.opinions(posts, sentences, rest)
+            opinions.append((fits[0], fits[1]))
+            worth_N = worth_N + second_worth_N
         has_rest_N = torch.tensor([bool(text.strip()) for text in rest], device=posts_ND.device)
         # [O, 2, N]: opinions on the post, and on the rest of the reply.
         opinions_O2N = torch.stack([torch.stack(one) for one in opinions])

@@ -6,8 +6,11 @@ complete.
 
 from __future__ import annotations
 
+import asyncio
+import math
+import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import combinations
 from statistics import median
@@ -18,6 +21,37 @@ from rewriting.ab.study import Study, Vote
 from rewriting.ab.work import DECLINED, Progress, Work
 
 SHOWN_FLAGS = 50
+OLDEST = 60.0  # seconds after which the page is made anew although nobody has voted
+SHARE = 0.1  # of the time that may be spent on the page
+
+
+class Overview:
+    """What the admin page shows, made in a thread, so that no rater waits for it.
+
+    It has a store of its own. It is made anew when the votes have changed, and not so often that it
+    would take more than a tenth of the time; whoever asks meanwhile gets the last one.
+    """
+
+    def __init__(self, work: Work, clock: Callable[[], float] = time.monotonic) -> None:
+        self._work, self._clock = work, clock
+        self._busy = asyncio.Lock()
+        self._shown: dict[str, Any] = {}
+        self._state = -1
+        self._made = self._not_before = -math.inf
+
+    async def latest(self) -> dict[str, Any]:
+        async with self._busy:
+            now = self._clock()
+            state = self._work.store.changes()
+            is_old = state != self._state or now - self._made > OLDEST
+            if not self._shown or (is_old and now >= self._not_before):
+                self._shown = await asyncio.to_thread(overview, self._work)
+                self._state, self._made = state, self._clock()
+                self._not_before = self._made + (self._made - now) / SHARE
+            return self._shown
+
+    def close(self) -> None:
+        self._work.store.close()
 
 
 def overview(work: Work) -> dict[str, Any]:

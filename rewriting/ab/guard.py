@@ -1,7 +1,11 @@
-"""What stands before every request: headers against inline code, and no posts from elsewhere."""
+"""What stands before every request: known names only, headers against inline code, no posts from
+elsewhere."""
 
 from __future__ import annotations
 
+import ipaddress
+import socket
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
@@ -13,6 +17,10 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+UNKNOWN_HOST = (
+    "This server does not know itself by this name. Whoever runs it can add the name with "
+    "--allow-host."
+)
 LONGEST_BODY = 64 * 1024
 SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 HEADERS = {
@@ -32,10 +40,15 @@ HEADERS = {
 
 
 class Guard:
-    """Wraps the application: refuses posts of other sites, adds the headers to every answer."""
+    """Wraps the application: refuses names that are not ours and posts of other sites, adds the
+    headers to every answer.
 
-    def __init__(self, application: ASGIApp) -> None:
+    hosts: names that this server is reached by, beside those that `known_host` knows itself.
+    """
+
+    def __init__(self, application: ASGIApp, hosts: Collection[str] = ()) -> None:
         self.application = application
+        self.hosts = {name.lower() for name in hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -47,11 +60,37 @@ class Guard:
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
+        if not known_host(Headers(scope=scope), self.hosts):
+            refusal = PlainTextResponse(UNKNOWN_HOST, status_code=421)
+            await refusal(scope, receive, send_guarded)
+            return
         if scope["method"] not in SAFE_METHODS and not same_origin(Headers(scope=scope)):
             refusal = PlainTextResponse("This request came from another site.", status_code=403)
             await refusal(scope, receive, send_guarded)
             return
         await self.application(scope, receive, send_guarded)
+
+
+def known_host(headers: Headers, hosts: Collection[str]) -> bool:
+    """Whether the request was sent to a name of this server.
+
+    A page of another site can point its own name at this machine and read our answers as its own
+    (DNS rebinding). It cannot do so with an address, with localhost or with this machine's name.
+    """
+    try:
+        (host,) = headers.getlist("host")
+        name = (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return False
+    return name in {"localhost", socket.gethostname().lower(), *hosts} or _is_address(name)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def same_origin(headers: Headers) -> bool:

@@ -53,11 +53,18 @@ async def go_on(server: RatingServer, request: Request, progress: Progress) -> R
 
 
 async def show_consent(server: RatingServer, request: Request, progress: Progress) -> Response:
-    return server.pages.show("consent.html", request, consented=progress.consented)
+    return server.pages.show("consent.html", request, consented=progress.consented, problem="")
 
 
 async def take_consent(server: RatingServer, request: Request, progress: Progress) -> Response:
-    agreed = (await read_form(request)).get("answer") == "agree"
+    """Agreeing and declining are answers. A form without one is asked again, and not recorded."""
+    answer = (await read_form(request)).get("answer")
+    if answer not in ("agree", "decline"):
+        problem = "Please choose one of the two answers."
+        return server.pages.show(
+            "consent.html", request, status=422, consented=progress.consented, problem=problem
+        )
+    agreed = answer == "agree"
     if not (agreed and progress.consented and not progress.stopped):
         kind = states.CONSENT if agreed else states.DECLINED
         await server.writer.run(lambda work: work.store.add_event(progress.rater, kind))

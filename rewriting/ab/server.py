@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -25,7 +25,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from rewriting.ab import rating
-from rewriting.ab.admin import overview
+from rewriting.ab.admin import Overview
+from rewriting.ab.connections import KEEP_ALIVE_SECONDS, TimedProtocol, most_connections
 from rewriting.ab.guard import Guard
 from rewriting.ab.pages import PAGES, Pages
 from rewriting.ab.store import Store
@@ -51,10 +52,12 @@ class RatingServer:
         admin_token: str,
         return_after: timedelta = timedelta(hours=48),
         guesses: Guesses | None = None,
+        hosts: Collection[str] = (),
     ) -> None:
         self.study: Study = load_study(folder)
         self.work = Work(self.study, Store(folder), return_after)
         self.writer = Writer(Work(self.study, Store(folder), return_after))
+        self.overview = Overview(Work(self.study, Store(folder), return_after))
         self.secret = self.work.store.setting("secret") or ""
         self.admin_hash = token_hash(admin_token)
         self.guesses = guesses or Guesses()
@@ -67,7 +70,8 @@ class RatingServer:
                     HTTPException: self.on_error,
                     sqlite3.OperationalError: self.on_disk_error,
                 },
-            )
+            ),
+            hosts,
         )
 
     def routes(self) -> list[Route]:
@@ -100,6 +104,7 @@ class RatingServer:
     def close(self) -> None:
         self.work.store.close()
         self.writer.close()
+        self.overview.close()
 
     def for_rater(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
@@ -132,7 +137,7 @@ class RatingServer:
 
     async def admin(self, request: Request) -> Response:
         self.owner(request, lambda hashed: True if hashed == self.admin_hash else None)
-        return self.pages.show("admin.html", **overview(self.work))
+        return self.pages.show("admin.html", **await self.overview.latest())
 
     async def on_error(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -146,12 +151,21 @@ class RatingServer:
 
 def serve(server: RatingServer, listener: socket.socket, *, behind_proxy: bool = False) -> None:
     """Answer requests on a bound socket until interrupted."""
-    config = uvicorn.Config(
+    TimedProtocol.limit = most_connections()
+    with suppress(KeyboardInterrupt):
+        asyncio.run(uvicorn.Server(settings(server, behind_proxy)).serve(sockets=[listener]))
+
+
+def settings(server: RatingServer, behind_proxy: bool = False) -> uvicorn.Config:
+    return uvicorn.Config(
         server.application,
         log_level="warning",
         access_log=False,  # addresses hold the personal tokens
         server_header=False,
+        http=TimedProtocol,
+        ws="none",
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=10,  # whoever is slow does not keep the server from ending
+        backlog=128,
         proxy_headers=behind_proxy,
     )
-    with suppress(KeyboardInterrupt):
-        asyncio.run(uvicorn.Server(config).serve(sockets=[listener]))

@@ -159,6 +159,10 @@ class Store:
     def set_setting(self, name: str, value: str) -> None:
         self._database.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
 
+    def changes(self) -> int:
+        """A number that is another one after every change through another connection."""
+        return int(self._database.execute("PRAGMA data_version").fetchone()[0])
+
     # Votes
 
     def vote(self, key: str, rater: int, item: str, ballot: Ballot) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from rewriting.errors import UserError
 from rewriting.runtime.files import write_json
+from rewriting.runtime.json_files import parse_json
 
 STUDY_FILE: Final = "study.json"
 VOTES_FILE: Final = "votes.sqlite"
@@ -179,7 +180,7 @@ def save_study(study: Study, folder: Path) -> None:
 def saved_checksum(folder: Path) -> str | None:
     """The checksum in a folder's study file; empty where unreadable, None where there is none."""
     try:
-        return str(json.loads((folder / STUDY_FILE).read_text(encoding="utf-8"))["sha256"])
+        return str(parse_json((folder / STUDY_FILE).read_text(encoding="utf-8"))["sha256"])
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError):
@@ -192,7 +193,7 @@ def load_study(folder: str | Path) -> Study:
     if not path.is_file():
         raise UserError(f"{folder}: there is no {STUDY_FILE}. Make one with rewriting ab create.")
     try:
-        row = json.loads(path.read_text(encoding="utf-8"))
+        row = parse_json(path.read_text(encoding="utf-8"))
         expected = row.pop("sha256")
         if row["format"] != FORMAT:
             raise UserError(f"{path} has the format {row['format']}, not {FORMAT}.")

@@ -19,6 +19,7 @@ from rewriting.data.rows import BadRow, OnBadRow, read_rows, stop_at_bad_row
 from rewriting.data.split import Split, split_of
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
+from rewriting.runtime.json_files import shown
 from rewriting.sentences import split_sentences
 
 NO_APPRAISAL: Final = "None"
@@ -90,7 +91,10 @@ def load_appraisals(
 
 def exchange_of(cells: Mapping[str, Any]) -> AppraisedExchange:
     """One record of ALOE's; a KeyError, TypeError or ValueError says what is wrong with it."""
-    texts = {"target": str(cells["target_text"]), "observer": str(cells["observer_text"])}
+    texts = {role: cells[f"{role}_text"] for role in ROLES}
+    for role, text in texts.items():
+        if not isinstance(text, str):
+            raise TypeError(f"{role}_text is {shown(text)}, not text")
     full = "".join(HEADS[role] + texts[role] for role in ROLES)
     if cells["full_text"] != full:
         raise ValueError("full_text is not 'target:', the target_text, 'observer:', the other")
@@ -105,7 +109,7 @@ def exchange_of(cells: Mapping[str, Any]) -> AppraisedExchange:
         role = "observer" if start >= starts["observer"] else "target"
         begin = start - starts[role]
         if label not in APPRAISALS:
-            raise ValueError(f"there is no appraisal {label!r}")
+            raise ValueError(f"there is no appraisal {shown(label)}")
         if not 0 <= begin < end - starts[role] <= len(texts[role]):
             raise ValueError(f"the span {[start, end]} is not inside a text")
         spans[role].append(Span(begin, end - starts[role], label))
@@ -119,7 +123,7 @@ def exchange_of(cells: Mapping[str, Any]) -> AppraisedExchange:
     seeker = str(cells.get("seeker_id") or "")
     split = cells.get("split") or split_of(Exchange(texts["target"], "", seeker_id=seeker))
     if split not in SAMPLE_SPLITS:
-        raise ValueError(f"split is one of {', '.join(SAMPLE_SPLITS)}, not {split!r}")
+        raise ValueError(f"split is one of {', '.join(SAMPLE_SPLITS)}, not {shown(split)}")
     return AppraisedExchange(
         texts["target"],
         texts["observer"],

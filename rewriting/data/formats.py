@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -10,6 +9,7 @@ from typing import Any, Final
 from rewriting.data.rows import BadRow, OnBadRow, Row
 from rewriting.errors import UserError
 from rewriting.exchange import LEVELS, MECHANISMS, Exchange, Label
+from rewriting.runtime.json_files import cut, parse_json, shown
 
 EPITOME_COLUMNS: Final = {"sp_id", "rp_id", "seeker_post", "response_post", "level", "rationales"}
 DIALOGUE_COLUMNS: Final = {"conv_id", "utterance_idx", "context", "prompt", "utterance"}
@@ -67,7 +67,8 @@ def _need_columns(first: Row) -> None:
     if missing and not first.file.endswith((".json", ".jsonl")):
         raise UserError(
             f"{first.file} has no column {' and no column '.join(map(repr, missing))}. "
-            f"Its columns are: {', '.join(map(str, first.cells))}. Rename the ones that are meant."
+            f"Its columns are: {cut(', '.join(map(str, first.cells)))}. "
+            "Rename the ones that are meant."
         )
 
 
@@ -84,15 +85,18 @@ def mechanism_of(file: str) -> str:
 
 
 def _post(cells: Mapping[str, Any], name: str) -> str:
-    value = cells.get(name)
-    if value is None:
-        raise RowError(f"no {name}; what is there: {', '.join(map(str, cells))}")
-    if not isinstance(value, str):
-        raise RowError(f"{name} is {value!r}, not text")
+    value = _text(cells, name)
     if not value.strip():
         raise RowError(f"{name} is blank")
-    if any("\ud800" <= character <= "\udfff" for character in value):
-        raise RowError(f"{name} holds half a character (a lone surrogate)")
+    return value
+
+
+def _text(cells: Mapping[str, Any], name: str) -> str:
+    value = cells.get(name)
+    if value is None:
+        raise RowError(f"no {name}; what is there: {cut(', '.join(map(str, cells)))}")
+    if not isinstance(value, str):
+        raise RowError(f"{name} is {shown(value)}, not text")
     return value
 
 
@@ -102,7 +106,7 @@ def parse_level(value: Any, name: str) -> int:
     except (TypeError, ValueError):
         level = -1.0
     if level not in LEVELS:
-        raise RowError(f"{name} is {value!r}; a level is 0, 1 or 2")
+        raise RowError(f"{name} is {shown(value)}; a level is 0, 1 or 2")
     return int(level)
 
 
@@ -139,8 +143,8 @@ def _json_cell(value: Any) -> Any:
     """A list or mapping, also where a table had to write it as a text."""
     if isinstance(value, str) and value[:1] in ("[", "{"):
         try:
-            return json.loads(value)
-        except json.JSONDecodeError:
+            return parse_json(value)
+        except ValueError:
             return value
     return value
 
@@ -150,7 +154,7 @@ def _texts(value: Any, name: str) -> list[str]:
         return []
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
-        raise RowError(f"{name} must be a list of texts, not {value!r}")
+        raise RowError(f"{name} must be a list of texts, not {shown(value)}")
     return list(texts)
 
 
@@ -175,18 +179,23 @@ def _aloe_exchange(row: Row) -> Exchange:
     """ALOE's record. Spans and alignments keep their offsets into full_text, and are checked."""
     cells = row.cells
     target, observer = _post(cells, "target_text"), _post(cells, "observer_text")
-    full_text = cells.get("full_text") or f"target:\n\n{target}\n\nobserver:\n\n{observer}"
+    written = cells.get("full_text") is not None
+    full_text = (
+        _text(cells, "full_text") if written else f"target:\n\n{target}\n\nobserver:\n\n{observer}"
+    )
     spans = _list(cells.get("spans"), "spans")
     for span in spans:
         if not isinstance(span, list | tuple) or len(span) != 3:
-            raise RowError(f"a span is [start, end, label], not {span!r}")
+            raise RowError(f"a span is [start, end, label], not {shown(span)}")
         _check_offsets(span[:2], full_text)
         if span[2] not in APPRAISALS:
-            raise RowError(f"{span[2]!r} is not one of ALOE's labels ({', '.join(APPRAISALS)})")
+            raise RowError(
+                f"{shown(span[2])} is not one of ALOE's labels ({', '.join(APPRAISALS)})"
+            )
     alignments = _list(cells.get("alignments"), "alignments")
     for pair in alignments:
         if not isinstance(pair, list | tuple) or len(pair) != 2:
-            raise RowError(f"an alignment is two [start, end] pairs, not {pair!r}")
+            raise RowError(f"an alignment is two [start, end] pairs, not {shown(pair)}")
         for offsets in pair:
             _check_offsets(offsets, full_text)
     return Exchange(
@@ -199,7 +208,7 @@ def _aloe_exchange(row: Row) -> Exchange:
 
 def _list(value: Any, name: str) -> list[Any]:
     if value is not None and not isinstance(value, list | tuple):
-        raise RowError(f"{name} must be a list, not {value!r}")
+        raise RowError(f"{name} must be a list, not {shown(value)}")
     return list(value or [])
 
 
@@ -210,7 +219,9 @@ def _check_offsets(offsets: Any, text: str) -> None:
         or not all(isinstance(offset, int) for offset in offsets)
         or not 0 <= offsets[0] < offsets[1] <= len(text)
     ):
-        raise RowError(f"{offsets!r} is no [start, end] inside full_text ({len(text)} characters)")
+        raise RowError(
+            f"{shown(offsets)} is no [start, end] inside full_text ({len(text)} characters)"
+        )
 
 
 def _dialogue_exchanges(rows: Iterable[Row], on_bad_row: OnBadRow) -> Iterator[Exchange]:
@@ -223,10 +234,10 @@ def _dialogue_exchanges(rows: Iterable[Row], on_bad_row: OnBadRow) -> Iterator[E
     for row in rows:
         cells = row.cells
         try:
-            number = int(cells["utterance_idx"])
+            number = _turn_number(cells.get("utterance_idx"))
             utterance = _post(cells, "utterance").replace("_comma_", ",").strip()
-            situation = cells["prompt"].replace("_comma_", ",")
-        except (RowError, KeyError, TypeError, ValueError) as error:
+            situation = _text(cells, "prompt").replace("_comma_", ",")
+        except RowError as error:
             on_bad_row(BadRow(row.file, row.line, str(error), cells))
             continue
         if cells.get("conv_id") != conversation:
@@ -245,3 +256,10 @@ def _dialogue_exchanges(rows: Iterable[Row], on_bad_row: OnBadRow) -> Iterator[E
                 extra={"emotion": cells.get("context"), "situation": situation},
             )
         turns.append(utterance)
+
+
+def _turn_number(value: Any) -> int:
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise RowError(f"utterance_idx is {shown(value)}, not a number from 1 on") from error

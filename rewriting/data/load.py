@@ -54,7 +54,7 @@ def _exchanges(source: str, on_bad_row: OnBadRow) -> Iterator[Exchange]:
             yield from exchanges_of(read_rows(file, on_bad_row), on_bad_row)
     elif HUB_ID.fullmatch(source) and path.suffix not in READERS:
         name, _, split = source.partition(":")
-        yield from exchanges_of(read_hub(name, split or "train"), on_bad_row)
+        yield from exchanges_of(read_hub(name, split or "train", on_bad_row), on_bad_row)
     else:
         raise UserError(
             f"{source}: there is no such file or folder. "

@@ -11,12 +11,14 @@ import codecs
 import csv
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rewriting.errors import UserError
+from rewriting.runtime.json_files import problem_of, shown
 
 csv.field_size_limit(2**31 - 1)
 CHUNK = 1 << 16
@@ -69,7 +71,20 @@ def read_rows(path: Path, on_bad_row: OnBadRow) -> Iterator[Row]:
         raise UserError(f"{path}: there is no such file.")
     if path.stat().st_size == 0:
         raise UserError(f"{path} is empty: it needs at least one row.")
-    return reader(path, on_bad_row)
+    return _sound(reader(path, on_bad_row), on_bad_row)
+
+
+def _sound(rows: Iterable[Row], on_bad_row: OnBadRow) -> Iterator[Row]:
+    """The rows without those whose values cannot be passed on: nobody after this has to ask."""
+    for row in rows:
+        problems = ((name, problem_of([name, value])) for name, value in row.cells.items())
+        for name, problem in problems:
+            if problem:
+                content = None if "nested" in problem else row.cells  # too deep to be written again
+                on_bad_row(BadRow(row.file, row.line, f"{shown(name)} {problem}", content))
+                break
+        else:
+            yield row
 
 
 def _encoding_error(path: Path, line: int, byte: int) -> UserError:
@@ -110,10 +125,14 @@ def _read_jsonl(path: Path, on_bad_row: OnBadRow) -> Iterator[Row]:
         try:
             cells = json.loads(line)
         except (ValueError, RecursionError) as error:
-            reason = f"not valid JSON ({error})"
-            on_bad_row(BadRow(str(path), number, reason, line.rstrip("\n")))
+            on_bad_row(BadRow(str(path), number, _not_json(error), line.rstrip("\n")))
             continue
         yield from _objects(path, number, cells, on_bad_row)
+
+
+def _not_json(error: Exception) -> str:
+    deep = isinstance(error, RecursionError)
+    return f"not valid JSON ({'nested too deep' if deep else error})"
 
 
 def _read_json(path: Path, on_bad_row: OnBadRow) -> Iterator[Row]:
@@ -142,9 +161,16 @@ def _read_json(path: Path, on_bad_row: OnBadRow) -> Iterator[Row]:
             # Incomplete so far, or broken for good? One object is not a megabyte long.
             chunk = next(chunks, None) if len(buffer) - at < LONGEST_OBJECT else None
             if chunk is None:
-                raise UserError(f"{path}, line {line}: not valid JSON ({error.msg}).") from error
+                raise UserError(
+                    f"{path}, line {line}: not valid JSON ({error.msg}). Mend the file."
+                ) from error
             buffer, at = buffer[at:] + chunk, 0
             continue
+        except (ValueError, RecursionError) as error:  # where this object ends cannot be known
+            raise UserError(
+                f"{path}, line {line}: {_not_json(error)}. Mend it, or save the rows as .jsonl, "
+                "where such a row can be skipped."
+            ) from error
         yield from _objects(path, line, cells, on_bad_row)
         line += buffer.count("\n", at, end)
         at = end
@@ -188,10 +214,13 @@ def _read_csv(path: Path, on_bad_row: OnBadRow) -> Iterator[Row]:
         except csv.Error as error:
             lost = reader.line_num - start
             reason = f"not valid CSV ({error})" + (f"; {lost} lines after it are lost" * (lost > 0))
+            if not columns:
+                raise UserError(f"{path}: its header is {reason}. Mend line 1.") from error
             on_bad_row(BadRow(str(path), start, reason))
             continue
         if not columns:
             columns = [cell.strip() for cell in cells]
+            _refuse_doubled(path, columns)
             continue
         if len(cells) == len(columns):
             yield Row(str(path), start, dict(zip(columns, cells, strict=True)))
@@ -200,22 +229,51 @@ def _read_csv(path: Path, on_bad_row: OnBadRow) -> Iterator[Row]:
             on_bad_row(BadRow(str(path), start, reason, cells))
 
 
+def _refuse_doubled(path: Path, columns: Sequence[str]) -> None:
+    """Of two columns of one name, one would be lost without a word."""
+    doubled = [name for name, count in Counter(columns).items() if name and count > 1]
+    if doubled:
+        raise UserError(f"{path} has the column {shown(doubled[0])} twice. Rename one of them.")
+
+
 def _read_parquet(path: Path, on_bad_row: OnBadRow) -> Iterator[Row]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        file = pq.ParquetFile(path)
-    except pa.ArrowInvalid as error:
-        raise UserError(f"{path}: not a readable Parquet file ({error}).") from error
     number = 0
     try:
+        file = pq.ParquetFile(path)
+        _refuse_doubled(path, file.schema_arrow.names)
         for batch in file.iter_batches(batch_size=1024):
-            for cells in batch.to_pylist():
+            for cells in _parquet_rows(batch):
                 number += 1
-                yield Row(str(path), number, cells)
-    except (pa.ArrowException, OSError) as error:
-        raise UserError(f"{path}, after row {number}: cannot be read on ({error}).") from error
+                if isinstance(cells, dict):
+                    yield Row(str(path), number, cells)
+                else:
+                    on_bad_row(BadRow(str(path), number, f"cannot be read ({_first_line(cells)})"))
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+        where = f"{path}, after row {number}" if number else str(path)
+        raise UserError(
+            f"{where}: not a readable Parquet file ({_first_line(error)}). Write it again."
+        ) from error
+
+
+def _parquet_rows(batch: Any) -> Iterator[dict[str, Any] | Exception]:
+    """The rows of a batch; where one cannot become Python values, why not."""
+    try:
+        yield from batch.to_pylist()
+        return
+    except (ValueError, OverflowError):  # a text that is not UTF-8, a date beyond the calendar
+        pass
+    for place in range(batch.num_rows):
+        try:
+            yield from batch.slice(place, 1).to_pylist()
+        except (ValueError, OverflowError) as error:
+            yield error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
 
 
 READERS: dict[str, Callable[[Path, OnBadRow], Iterator[Row]]] = {
@@ -227,8 +285,12 @@ READERS: dict[str, Callable[[Path, OnBadRow], Iterator[Row]]] = {
 }
 
 
-def read_hub(name: str, split: str) -> Iterator[Row]:
+def read_hub(name: str, split: str, on_bad_row: OnBadRow) -> Iterator[Row]:
     """The rows of a data set on the hub, streamed."""
+    return _sound(_hub_rows(name, split), on_bad_row)
+
+
+def _hub_rows(name: str, split: str) -> Iterator[Row]:
     from datasets import load_dataset
 
     for library in ("huggingface_hub", "datasets"):  # their retries would drown the one line below

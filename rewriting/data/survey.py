@@ -15,7 +15,6 @@ from typing import IO
 
 from rewriting.data.load import load_exchanges
 from rewriting.data.rows import BadRow, raise_bad_row
-from rewriting.data.split import fingerprint
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
 from rewriting.runtime.files import disk_errors
@@ -23,7 +22,11 @@ from rewriting.runtime.files import disk_errors
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a first pass over a source has found; `digest` stands for its good rows in order."""
+    """What a first pass over a source has found.
+
+    digest: stands for its good rows in order, with every column of theirs: history is read by the
+    safety gate, labels and other columns go into the output.
+    """
 
     source: str
     limit: int | None
@@ -50,7 +53,8 @@ def survey(
         on_bad_row = bad_rows.add if skip_bad_rows else raise_bad_row
         for exchange in load_exchanges(source, on_bad_row=on_bad_row, limit=limit):
             num_rows += 1
-            digest.update(fingerprint(exchange.id, exchange.seeker_post, exchange.response_post))
+            row = json.dumps(exchange.row(), sort_keys=True, default=str)
+            digest.update(f"{len(row)}:{row}".encode())
     if not num_rows:
         reason = f": all {bad_rows.count} rows are bad" if bad_rows.count else ""
         raise UserError(f"{source} holds no exchange{reason}.")

@@ -15,6 +15,7 @@ from rewriting.data.rows import Row, read_rows, stop_at_bad_row
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
 from rewriting.insights.regression import Codes, Floats
+from rewriting.runtime.json_files import parse_json, shown
 
 DAY = 86_400.0
 SECONDS = (1e8, 1e11)  # what a plain number of seconds since 1970 lies between: 1973 to 5138
@@ -172,7 +173,8 @@ def _number(row: Row, name: str) -> float:
     number = _plain_number(value)
     if number is None or np.isinf(number):
         raise UserError(
-            f"{row.file}, line {row.line}: outcome {name} is {value!r}; a number, or true or false."
+            f"{row.file}, line {row.line}: outcome {name} is {shown(value)}; "
+            "a number, or true or false."
         )
     return number
 
@@ -196,7 +198,7 @@ def _day(row: Row, name: str) -> float:
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() / DAY
     except (ValueError, OverflowError) as error:
         raise UserError(
-            f"{row.file}, line {row.line}: time {name} is {value!r}; "
+            f"{row.file}, line {row.line}: time {name} is {shown(value)}; "
             "write 2024-05-31, 2024-05-31T08:00:00 or seconds since 1970."
         ) from error
 
@@ -214,10 +216,8 @@ def _appraisals(row: Row, name: str) -> list[tuple[str, float]]:
     if not value:
         return []
     if isinstance(value, str):
-        import json
-
         try:
-            value = json.loads(value)
+            value = parse_json(value)
         except ValueError as error:
             raise _bad_appraisals(row, name, value) from error
     if not isinstance(value, Mapping):
@@ -230,6 +230,6 @@ def _appraisals(row: Row, name: str) -> list[tuple[str, float]]:
 
 def _bad_appraisals(row: Row, name: str, value: Any) -> UserError:
     return UserError(
-        f"{row.file}, line {row.line}: {name} is {value!r}; "
+        f"{row.file}, line {row.line}: {name} is {shown(value)}; "
         'a mapping such as {"Pleasantness": true, "Advice": 0.5}, 0 to 1 each.'
     )

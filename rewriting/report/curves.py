@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rewriting.errors import UserError
+from rewriting.runtime.json_files import parse_json
 
 TERM, DEV = "rewards/", "dev/"
 MAX_POINTS = 240
@@ -38,7 +38,10 @@ def read_log(path: Path) -> list[Curve]:
         raise UserError(f"{path}: there is no such training log.")
     points: dict[str, list[tuple[float, float]]] = defaultdict(list)
     dev: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is no training log: it is not UTF-8.") from error
     for number, line in enumerate(lines, start=1):
         row = _row(path, number, line)
         if row is None:
@@ -60,8 +63,8 @@ def read_log(path: Path) -> list[Curve]:
 
 def _row(path: Path, number: int, line: str) -> dict[str, Any] | None:
     try:
-        row = json.loads(line)
-    except json.JSONDecodeError as error:
+        row = parse_json(line)
+    except ValueError as error:
         if not line.endswith("\n"):
             return None
         raise UserError(f"{path}, line {number}: not valid JSON ({error}).") from error

@@ -8,38 +8,32 @@ each is a LoRA adapter (arXiv 2106.09685) on the same weights, switched by name,
     with backbone.role("reverse_lm"):
         log_probs = backbone.token_log_probs(prefixes, continuations)
 
-Left out: sharing the keys and values of equal prefixes between rows. Equal pairs of texts are
-scored once instead (`scores`).
+Equal pairs of texts are scored once (`scores`), and texts that begin alike are read once as far as
+they do (token_trees.py).
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from rewriting.errors import UserError
+from rewriting.runtime.adapters import ATTENTION, WEIGHTS, check_adapter
+from rewriting.runtime.batches import batches_by_length, max_padding
 from rewriting.runtime.cache import ScoreCache
-from rewriting.runtime.log_probs import (
-    batches_by_length,
-    continuation_log_probs,
-    has_plain_head,
-    start_token,
-)
+from rewriting.runtime.log_probs import continuation_log_probs, has_plain_head, start_token
 from rewriting.runtime.model_options import DEFAULT, ModelOptions
 from rewriting.runtime.models import load_causal
+from rewriting.runtime.token_trees import Pair, reads_trees, tree_log_probs, trees_of
 
-WEIGHTS = "adapter_model.safetensors"
 REMEMBERED_CALLS = 16
 Call = tuple[str | None, tuple[tuple[str, str], ...]]  # a role; prefixes and continuations
-ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,16 +230,33 @@ class Backbone:
             self.fitted(prefix, continuation)
             for prefix, continuation in zip(prefixes, continuations, strict=True)
         ]
-        lengths = [len(prefix) + len(continuation) for prefix, continuation in pairs]
-        results: dict[int, Tensor] = {}
         training = self.model.training
         self.model.eval()  # a score has no dropout in it, also in the middle of a training step
-        for batch in batches_by_length(lengths, self.max_batch_tokens):
-            chosen = [pairs[i] for i in batch]
-            log_probs = continuation_log_probs(self.model, chosen, plain_head=self.plain_head)
-            results |= {i: row.cpu() for i, row in zip(batch, log_probs, strict=True)}
+        trees = trees_of(pairs, self.max_batch_tokens)
+        shares = len(trees) < len(pairs) and self.reads_trees
+        results: dict[int, Tensor] = {}
+        for batch in self._cut(
+            [len(tree.tokens) for tree in trees] if shares else map(size, pairs)
+        ):
+            if shares:
+                chosen = [trees[i] for i in batch]
+                found = tree_log_probs(self.model, chosen, pairs, plain_head=self.plain_head)
+            else:
+                apart = [pairs[i] for i in batch]
+                rows = continuation_log_probs(self.model, apart, plain_head=self.plain_head)
+                found = dict(zip(batch, rows, strict=True))
+            results |= {i: row.cpu() for i, row in found.items()}
         self.model.train(training)
         return [results[i] for i in range(len(pairs))]
+
+    def _cut(self, lengths: Iterable[int]) -> Iterator[list[int]]:
+        padding = max_padding(self.model.device)
+        return batches_by_length(list(lengths), self.max_batch_tokens, padding)
+
+    @cached_property
+    def reads_trees(self) -> bool:
+        """Whether texts that begin alike can be read as one tree."""
+        return reads_trees(self.model)
 
     def fitted(
         self, prefix: Sequence[int], continuation: Sequence[int]
@@ -287,42 +298,9 @@ class Backbone:
         return [known[pair] for pair in pairs]
 
 
-def attention_layers(model: torch.nn.Module) -> tuple[str, ...]:
-    """The names of a model's attention layers, as Llama or as GPT-2 and its relatives say them."""
-    names = {name.split(".")[-1] for name, _ in model.named_modules()}
-    for layers in (ATTENTION, ("c_attn",), ("query_key_value",), ("qkv_proj", "o_proj")):
-        if names.issuperset(layers):
-            return layers
-    raise UserError("the attention layers of this model are not known: name them with targets.")
-
-
-def check_adapter(model: Any, folder: Path) -> None:
-    """Raise unless the folder holds a LoRA adapter for just the layers that the model has.
-
-    PEFT passes over weights that find no place, and leaves places without weights as they are.
-    """
-    from safetensors import safe_open
-
-    config_file = folder / "adapter_config.json"
-    if not (folder / WEIGHTS).is_file() or not config_file.is_file():
-        raise UserError(f"{folder} is no adapter folder: it needs {WEIGHTS} and its config.")
-    config = json.loads(config_file.read_text(encoding="utf-8"))
-    if config.get("peft_type") != "LORA" or not isinstance(config.get("target_modules"), list):
-        raise UserError(f"{folder} is no LoRA adapter for named layers.")
-    widths = {}
-    with safe_open(folder / WEIGHTS, framework="pt") as file:
-        for key in file.keys():  # noqa: SIM118 (the file is no dictionary)
-            if key.endswith(".lora_A.weight"):
-                name = key.removeprefix("base_model.model.").removesuffix(".lora_A.weight")
-                widths[name] = file.get_slice(key).get_shape()[1]
-    expected = {
-        name: module.in_features
-        for name, module in model.named_modules()
-        if name.split(".")[-1] in config["target_modules"] and hasattr(module, "in_features")
-    }
-    if widths != expected:
-        base = config.get("base_model_name_or_path") or "another model"
-        raise UserError(f"the adapter in {folder} does not fit this model; it is for {base}.")
+def size(pair: Pair) -> int:
+    """The tokens of a prefix and its continuation."""
+    return sum(map(len, pair))
 
 
 @lru_cache(maxsize=2)

@@ -6,6 +6,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
+from rewriting.runtime.batches import batches_of_groups
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
@@ -55,8 +57,10 @@ class BatchedScores(Generic[K, V]):
     """Scores keys in batches of similar length, and remembers what may be remembered.
 
     compute: scores the keys of one batch. batch_size: how many keys that are at the most.
-    length: what keys are sorted by; keys of equal length stand in their own order. remember_all:
-    remember every key's score, whatever batch it was in: for training on what is read once.
+    length: what keys are sorted by; keys of equal length stand in their own order. group: what keys
+    have in common that are better read together; neighbours of one group share a batch where it
+    holds them all. remember_all: remember every key's score, whatever batch it was in: for training
+    on what is read once.
 
     A model reads a batch with padding and in larger matrices, which moves a score by rounding, some
     1e-6. With batch_size 1 no score depends on another text, and each is remembered. With more, the
@@ -70,12 +74,14 @@ class BatchedScores(Generic[K, V]):
         *,
         batch_size: int = 1,
         length: Callable[[Any], int] | None = None,
+        group: Callable[[Any], Hashable] | None = None,
         remember_all: bool = False,
         size: int = CACHE_SIZE,
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"a batch holds at least one text, not {batch_size}")
         self.compute, self.batch_size, self.length = compute, batch_size, length or text_length
+        self.group = group or (lambda key: key)
         self.remember_all = remember_all or batch_size == 1
         self._single: ScoreCache[K, V] = ScoreCache(self._by_length, size)
         self._calls: ScoreCache[tuple[K, ...], list[V]] = ScoreCache(
@@ -103,8 +109,7 @@ class BatchedScores(Generic[K, V]):
         return [found[key] for key in keys]
 
     def _in_batches(self, keys: Sequence[K]) -> list[V]:
-        starts = range(0, len(keys), self.batch_size)
-        batches = [list(keys[start : start + self.batch_size]) for start in starts]
+        batches = batches_of_groups(keys, self.batch_size, self.group)
         return [value for batch in batches for value in self.compute(batch)]
 
 

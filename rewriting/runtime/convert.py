@@ -55,6 +55,7 @@ def _read_gguf(source: Path) -> tuple[Any, Any]:
 
     (file,) = source.glob("*.gguf")
     options: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
+    options["trust_remote_code"] = False
     with _silent():
         tokenizer = AutoTokenizer.from_pretrained(str(source), **options)
         model: Any = AutoModelForCausalLM.from_pretrained(

@@ -4,19 +4,33 @@ A folder is filled under a temporary name beside its target, flushed to the disk
 Whoever is killed on the way leaves a temporary, never half a folder under the real name.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
-from rewriting.runtime.files import fsync_file, fsync_folder, sha256_of
+from rewriting.errors import UserError
+from rewriting.runtime.files import disk_errors, fsync_file, fsync_folder, sha256_of
+from rewriting.runtime.json_files import parse_json, read_text
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 MANIFEST = "manifest.json"
+LOCK: Final = ".lock"
+"""The lock in a folder. It is no content: manifests and checksums pass over it."""
+Files = dict[str, tuple[int, str]]  # name → bytes, SHA-256
+
+
+class Damaged(Exception):
+    """What is wrong with a folder, in words."""
 
 
 @contextmanager
@@ -28,7 +42,7 @@ def locked(target: Path, on_wait: Callable[[], None]) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     target.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(target.parent / f".{target.name}.lock")
+    lock = FileLock(lock_file(target))
     try:
         lock.acquire(timeout=0)
     except Timeout:
@@ -38,6 +52,52 @@ def locked(target: Path, on_wait: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+@contextmanager
+def only_writer(target: Path, *, inside: bool = False) -> Iterator[None]:
+    """Refuse to go on while another process writes to `target`, a file or a folder.
+
+    inside: the lock stands in the folder `target`, which is made, so that its parent need not be
+    writable; otherwise the lock stands beside `target`. It is gone afterwards, with the folder that
+    was made for it if that is empty. The system releases the lock of a process that dies.
+    """
+    from filelock import FileLock, Timeout
+
+    file = target / LOCK if inside else lock_file(target)
+    made = not file.parent.exists()
+    with disk_errors(target):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(file)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout as error:
+            raise UserError(
+                f"another process is writing {target}. Wait for it, or name another output."
+            ) from error
+    try:
+        yield
+    finally:
+        _remove_and_release(lock, file)
+        if inside and made:
+            with suppress(OSError):  # something was written
+                target.rmdir()
+
+
+def _remove_and_release(lock: BaseFileLock, file: Path) -> None:
+    """Remove the file while the lock is held: afterwards it may be the lock of another process.
+
+    Who has opened the file meanwhile finds that it has no name any more, and starts over. Windows
+    removes no open file; there filelock does it when it releases.
+    """
+    if os.name != "nt":
+        with suppress(OSError):
+            file.unlink()
+    lock.release()
+
+
+def lock_file(target: Path) -> Path:
+    return target.parent / f".{target.name}.lock"
 
 
 @contextmanager
@@ -66,7 +126,7 @@ def write_manifest(folder: Path, facts: Mapping[str, Any]) -> None:
             "sha256": sha256_of(path),
         }
         for path in sorted(folder.rglob("*"))
-        if path.is_file()
+        if path.is_file() and path != folder / LOCK
     }
     text = _manifest_text({**facts, "files": files})
     (folder / MANIFEST).write_text(text, encoding="utf-8")
@@ -85,28 +145,40 @@ def damage(folder: Path, edition: Mapping[str, Any], checksums: bool = False) ->
     Sizes are compared always (milliseconds), contents only when `checksums` asks for it.
     """
     try:
-        text = (folder / MANIFEST).read_text(encoding="utf-8")
-        manifest = json.loads(text)
-        files = dict(manifest["files"])
-    except FileNotFoundError:
-        return "it is not installed"
-    except (ValueError, KeyError, TypeError):
-        return f"its {MANIFEST} is not readable"
-    if text != _manifest_text(manifest):
-        return f"its {MANIFEST} has changed"
-    for key, value in edition.items():
-        if manifest.get(key) != value:
-            return f"its {key} is {manifest.get(key)!r}, and {value!r} is needed"
-    for name, expected in files.items():
+        files = files_of(folder, edition)
+    except Damaged as found:
+        return str(found)
+    for name, (expected, sha256) in files.items():
         path = folder / name
         if not path.is_file():
             return f"its file {name} is missing"
         size = path.stat().st_size
-        if size != expected["bytes"]:
-            return f"its file {name} has {size:,} bytes instead of {expected['bytes']:,}"
-        if checksums and sha256_of(path) != expected["sha256"]:
+        if size != expected:
+            return f"its file {name} has {size:,} bytes instead of {expected:,}"
+        if checksums and sha256_of(path) != sha256:
             return f"its file {name} has changed (SHA-256 differs)"
     return None
+
+
+def files_of(folder: Path, edition: Mapping[str, Any]) -> Files:
+    """The files that the manifest of a folder lists; `Damaged` where it cannot be believed."""
+    try:
+        text = read_text(folder / MANIFEST)
+        manifest = parse_json(text)
+        files = {
+            str(name): (int(expected["bytes"]), str(expected["sha256"]))
+            for name, expected in manifest["files"].items()
+        }
+    except FileNotFoundError:
+        raise Damaged("it is not installed") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Damaged(f"its {MANIFEST} is not readable") from error
+    if text != _manifest_text(manifest):
+        raise Damaged(f"its {MANIFEST} has changed")
+    for key, value in edition.items():
+        if manifest.get(key) != value:
+            raise Damaged(f"its {key} is {manifest.get(key)!r}, and {value!r} is needed")
+    return files
 
 
 def publish(folder: Path, target: Path, temporary: Path) -> None:

@@ -7,7 +7,7 @@ V vocabulary.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -29,18 +29,6 @@ def start_token(tokenizer: Any) -> int:
         if token is not None and token in tokenizer.get_vocab():
             return int(tokenizer.convert_tokens_to_ids(token))
     raise UserError("the tokenizer has neither a beginning nor an end token.")
-
-
-def batches_by_length(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
-    """Row numbers in batches of similar length, each at most `max_tokens` with its padding."""
-    batch: list[int] = []
-    for row in sorted(range(len(lengths)), key=lambda row: lengths[row]):
-        if batch and (len(batch) + 1) * lengths[row] > max_tokens:
-            yield batch
-            batch = []
-        batch.append(row)
-    if batch:
-        yield batch
 
 
 @torch.no_grad()

@@ -7,11 +7,12 @@ model, tokenizer = load_causal("smollm2-135m", options=options)
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from rewriting.errors import UserError
+from rewriting.runtime.settings import setting
 
 if TYPE_CHECKING:
     import torch
@@ -23,26 +24,19 @@ ATTENTIONS: Final = ("eager", "sdpa", "flash_attention_2")
 class ModelOptions:
     """The defaults load a model as transformers does."""
 
-    attention: str = field(
-        default="",
-        metadata={
-            "help": "Implementation of attention: eager, sdpa or flash_attention_2 (a GPU and the "
-            "package flash-attn); '': the library's own choice."
-        },
+    attention: str = setting(
+        "",
+        "Implementation of attention: eager, sdpa or flash_attention_2 (a GPU and the package "
+        "flash-attn); '': the library's own choice.",
     )
-    load_in_4bit: bool = field(
-        default=False,
-        metadata={
-            "help": "Load the frozen language model in 4 bits (NF4; needs a GPU and the package "
-            "bitsandbytes) and train the adapter on it."
-        },
+    load_in_4bit: bool = setting(
+        False,
+        "Load the frozen language model in 4 bits (NF4; needs a GPU and the package bitsandbytes) "
+        "and train the adapter on it.",
     )
-    compile: bool = field(
-        default=False,
-        metadata={
-            "help": "Compile the language model with torch.compile, which takes minutes at the "
-            "start of a run."
-        },
+    compile: bool = setting(
+        False,
+        "Compile the language model with torch.compile, which takes minutes at the start of a run.",
     )
 
     def check(self, *, whole_model: bool = False) -> None:

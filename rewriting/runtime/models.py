@@ -21,6 +21,8 @@ from rewriting.runtime import folders
 from rewriting.runtime.assembly import Downloads
 from rewriting.runtime.catalogue import SHORT_NAMES, NamedModel
 from rewriting.runtime.convert import quiet_transformers
+from rewriting.runtime.folder_checks import check_folder
+from rewriting.runtime.installed import installed_damage, mend, remember
 from rewriting.runtime.model_options import DEFAULT, ModelOptions
 from rewriting.runtime.steps import say, steps
 
@@ -74,19 +76,23 @@ def resolve(name: str) -> str:
 def fetch(name: str, progress: bool = True, verify: bool = False) -> Path:
     """The folder of a short name, downloaded and converted if it is not there yet.
 
-    An installed folder is recognised by its `manifest.json` and file sizes, in milliseconds;
-    `verify` compares every checksum. A damaged one is made anew. Several processes may ask at once.
+    An installed folder is recognised by its `manifest.json`; files that have changed since they
+    were last read are read again, with `verify` all of them. Small files that are damaged are put
+    back from a copy; with damaged weights the folder is made anew. Several processes may ask at
+    once.
     """
     if name not in SHORT_NAMES:
         raise UserError(f"{name!r} cannot be fetched by name. {_known_names(name)}")
     model, folder = SHORT_NAMES[name], cache_folder() / name
-    if folders.damage(folder, model.edition, checksums=verify) is None:
+    if installed_damage(folder, model.edition, verify) is None:
         return folder
     try:
         waiting = f"{name}: another process is fetching it; waiting for it to finish."
         with folders.locked(folder, on_wait=lambda: say(waiting, progress)):
-            damage = folders.damage(folder, model.edition, checksums=verify)
-            if damage is not None:
+            damage = installed_damage(folder, model.edition, verify)
+            if damage is not None and folder.exists() and mend(folder, model.edition):
+                say(f"{name}: {damage}; mended without a download.", progress)
+            elif damage is not None:
                 if folder.exists():
                     say(f"{name}: {damage}; fetching it again.", progress)
                 _install(model, folder, progress)
@@ -136,6 +142,7 @@ def _install(model: NamedModel, folder: Path, progress: bool) -> None:
         shutil.rmtree(temporary / "extracted")
         folders.write_manifest(finished, model.facts)
         folders.publish(finished, folder, temporary)
+        remember(folder, model.edition)
     say(f"{model.name}: installed in {folder}", progress)
 
 
@@ -219,7 +226,8 @@ def load_config(name: str) -> Any:
 def kind_of(name: str) -> str:
     """What a model can be loaded as: causal, seq2seq, masked, classifier or encoder."""
     config = load_config(name)
-    built = str((getattr(config, "architectures", None) or [""])[0])
+    listed = getattr(config, "architectures", None)
+    built = str(listed[0]) if isinstance(listed, list) and listed else ""
     if built.endswith("ForSequenceClassification"):
         return "classifier"
     if getattr(config, "is_encoder_decoder", False):
@@ -252,6 +260,7 @@ def load_sentence_encoder(
             source,
             device=str(device or default_device()),
             local_files_only=local,
+            trust_remote_code=False,
             model_kwargs={"use_safetensors": True, "dtype": torch.float32},
         )
     return model.eval()
@@ -290,6 +299,8 @@ def _source(name: str) -> tuple[str, bool]:
     local = os.path.isdir(source)
     if local and not any(os.path.isfile(f"{source}/{f}") for f in ("config.json", "modules.json")):
         raise UserError(f"{name} does not hold a model: there is no config.json in it.")
+    if local:
+        check_folder(Path(source))
     return source, local
 
 
@@ -304,15 +315,18 @@ def default_device() -> str:
 def _explained(name: str) -> Iterator[None]:
     """The page-long messages of transformers about names and networks, as one line."""
     from safetensors import SafetensorError
+    from torch import OutOfMemoryError
 
     try:
         yield
+    except (UserError, MemoryError, OutOfMemoryError, ImportError):  # not the fault of the model
+        raise
     except SafetensorError as error:
         raise UserError(f"the weights of {name} are damaged ({error}). Get them again.") from error
     except OSError as error:
         reason = str(error).strip().split("\n")[0]
         if os.path.isdir(resolve(name)):
-            raise UserError(f"{name} does not hold a loadable model: {reason}") from error
+            raise _unloadable(name, error) from error
         raise UserError(_hub_failure(name, reason)) from error
     except ValueError as error:
         if "Unrecognized configuration class" in str(error):
@@ -324,7 +338,18 @@ def _explained(name: str) -> Iterator[None]:
         if "attention" in str(error) and "support" in str(error):
             reason = str(error).strip().split(". ")[0]
             raise UserError(f"{name}: {reason}. Set attention to eager.") from error
+        raise _unloadable(name, error) from error
+    except BaseException as error:  # settings of a folder can make the libraries fail in any way
+        failed = isinstance(error, Exception) or type(error).__name__ == "PanicException"  # of Rust
+        if failed and os.path.isdir(resolve(name)):
+            raise _unloadable(name, error) from error
         raise
+
+
+def _unloadable(name: str, error: BaseException) -> UserError:
+    """The first line of an error of the libraries; the rest is for those who wrote them."""
+    reason = (str(error).strip() or type(error).__name__).split("\n")[0].rstrip(".")
+    return UserError(f"{name} does not hold a loadable model: {reason[:200]}.")
 
 
 def _offline() -> bool:

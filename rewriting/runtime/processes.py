@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from rewriting.runtime.folders import lock_file
+
 T = TypeVar("T")
 R = TypeVar("R")
 POLL_SECONDS = 1.0
@@ -53,13 +55,19 @@ def num_processes() -> int:
     return distributed.get_world_size() if running else 1
 
 
+def own_share(rows: Sequence[T]) -> tuple[Sequence[T], int]:
+    """The rows of this process, beside each other, and the place of the first one among all."""
+    size = -(-len(rows) // num_processes())
+    first = process_index() * size
+    return rows[first : first + size], first
+
+
 def share_work(rows: Sequence[T], work: Callable[[Sequence[T]], Sequence[R]]) -> list[R]:
     """`work(rows)`, of which each process does a part; all of them get all the results.
 
     All must call it with the same rows. A process that gets none is not asked.
     """
-    size = -(-len(rows) // num_processes())
-    own = rows[process_index() * size : (process_index() + 1) * size]
+    own, _ = own_share(rows)
     return [result for part in across_processes(list(work(own)) if own else []) for result in part]
 
 
@@ -76,7 +84,7 @@ def locked_for_all(target: Path, on_wait: Callable[[], None]) -> Iterator[None]:
     lock = None
     if process_index() == 0:
         target.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(target.parent / f".{target.name}.lock")
+        lock = FileLock(lock_file(target))
 
     def acquired() -> bool:
         try:

@@ -6,6 +6,7 @@ tensors out and leaves marked places; `unpack` puts them back. Nothing is pickle
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def _pack(node: Any, path: str, tensors: dict[str, Tensor]) -> Any:
     raise TypeError(f"cannot save {type(node).__name__} at {path or 'the top'} of a state")
 
 
-def unpack(node: Any, tensors: dict[str, Tensor]) -> Any:
+def unpack(node: Any, tensors: Mapping[str, Any]) -> Any:
     """The tree that `pack` took apart."""
     if isinstance(node, dict):
         if TENSOR in node:

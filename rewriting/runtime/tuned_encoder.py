@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from rewriting.errors import UserError
-from rewriting.runtime.log_probs import batches_by_length
+from rewriting.runtime.batches import batches_by_length, max_padding
 from rewriting.runtime.models import load_encoder
 
 CPU_BATCH_TOKENS = 1024
@@ -46,7 +46,7 @@ class TunedEncoder(nn.Module):
         device = next(self.encoder.parameters()).device
         most = CPU_BATCH_TOKENS if device.type == "cpu" else GPU_BATCH_TOKENS
         vectors: dict[int, Tensor] = {}
-        for batch in batches_by_length([len(row) for row in ids], most):
+        for batch in batches_by_length([len(row) for row in ids], most, max_padding(device)):
             rows = [torch.tensor(ids[i]) for i in batch]
             ids_NT = nn.utils.rnn.pad_sequence(rows, batch_first=True).to(device)
             mask_NT = nn.utils.rnn.pad_sequence(

@@ -68,6 +68,20 @@ def test_all_candidates_in_order() -> None:
     assert texts == [["ccc", "bb", "aa", "None"]] * 2
 
 
+@pytest.mark.parametrize(
+    ("margin", "best"), [(None, "O. Try."), (0.0, "O. Try."), (5.9, "O. Try."), (6.1, "Try.")]
+)
+def test_a_rewrite_that_is_hardly_better_gives_way_to_the_reply(
+    margin: float | None, best: str
+) -> None:
+    """'O. Try.' is paid 2 × 7 and 'Try.' 2 × 4: six more."""
+    rewards = RewardSum({"longer": Term(Watched(), 2.0)})
+    policy = BestOf(Numbered("O."), rewards, 1, margin=margin)
+    found = policy.rewrite(EXCHANGES[:1], seed=0)[0]
+    assert found.rewritten_response == best
+    assert found.changed == (best != "Try.")
+
+
 def test_equal_candidates_are_scored_once() -> None:
     reward = Watched()
     policy = best_of(GenericPolicy(), 4, reward)

@@ -1,7 +1,11 @@
 """Policies by name, and the shipped ones."""
 
+import json
+from pathlib import Path
+
 import pytest
 
+from policies.chat.rewriter import RewriterSettings, read_rewriter, write_rewriter
 from policies.editing.settings import read_settings
 from policies.named import POLICIES, TRAINED, load_policy, policy_folder
 from rewriting import UserError
@@ -24,3 +28,48 @@ def test_what_is_shipped_is_whole(name: str) -> None:
     sizes = [(folder / part).stat().st_size for part in WEIGHT_FILES]
     assert sum(sizes) < 6_000_000
     assert "python train.py partner" in (folder / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"kind":' * 5000 + "1" + "}" * 5000,
+        '{"kind": "edit_policy", "backbone": "smollm2-135m", "rank": 1000000000}',
+        '{"kind": "edit_policy", "backbone": "smollm2-135m", "rank": 8.5}',
+        '{"kind": "edit_policy", "backbone": "smollm2-135m", "head_width": 1e300}',
+        '{"kind": "edit_policy", "backbone": "smollm2-135m", "temperature": NaN}',
+        '{"kind": "edit_policy", "backbone": "smollm2-135m", "targets": [["q_proj"]]}',
+        '{"kind": "edit_policy", "backbone": 3}',
+        '{"kind": "edit_policy", "backbone": "\\ud83d"}',
+        '{"kind": "edit_policy", "backbone": "smollm2-135m", "sha256": {"../x": ""}}',
+        '{"kind": "edit_policy", "backbone": "smollm2-135m", "sha256": 3}',
+        '{"kind": "generator", "model": "flan-t5-small", "num_virtual_tokens": 1000000000}',
+        '{"kind": "generator", "model": "flan-t5-small", "value_width": true}',
+        '{"kind": "rewriter", "max_new_tokens": -1}',
+        '{"kind": "editor", "model": ["smollm2-135m"]}',
+        "3",
+    ],
+)
+def test_malformed_settings_are_refused_before_a_model_is_loaded(tmp_path: Path, text: str) -> None:
+    (tmp_path / "policy.json").write_text(text)
+    with pytest.raises(UserError, match=r"was refused|does not describe") as caught:
+        load_policy(str(tmp_path))
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_shipped_policies_are_what_was_saved(name: str) -> None:
+    from rewriting.runtime.policy_files import CHECKSUMS, weights_of
+
+    described = json.loads((TRAINED[name] / "policy.json").read_text())
+    assert described[CHECKSUMS] == weights_of(TRAINED[name]) != {}
+
+
+def test_a_changed_scale_of_an_adapter_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text('{"lora_alpha": 16}')
+    write_rewriter(tmp_path, RewriterSettings())
+    assert read_rewriter(tmp_path) == RewriterSettings()
+    (tmp_path / "adapter_config.json").write_text('{"lora_alpha": 61}')
+    with pytest.raises(UserError, match=r"adapter_config\.json is missing or damaged"):
+        read_rewriter(tmp_path)

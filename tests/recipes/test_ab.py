@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from recipes.ab_serve import host_name
 from recipes.cli import main
+from rewriting import UserError
 from rewriting.ab.store import Ballot, Store
 from rewriting.ab.study import Study, load_study
 from rewriting.ab.tokens import token_hash
@@ -260,3 +262,26 @@ def test_every_command_and_option_is_on_the_page(name: str) -> None:
     ]
     assert f"rewriting ab {name}" in page
     assert [option for option in options if f"{option}" not in page] == []
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "study.example.org",
+        "Study.Example.org.",
+        "study.example.org:8000",
+        "https://study.example.org",
+        "https://study.example.org:8443/",
+    ],
+)
+def test_a_host_may_be_given_as_a_browser_shows_it(given: str) -> None:
+    assert host_name(given) == "study.example.org"
+
+
+@pytest.mark.parametrize(
+    "given", ["", "https://", "study.example.org/r", "https://a.org/?x", "a b", "a.org:port", "[x"]
+)
+def test_what_is_no_host_is_refused_in_one_line(given: str) -> None:
+    with pytest.raises(UserError, match=r"is no host name\. Give the name alone") as caught:
+        host_name(given)
+    assert "\n" not in str(caught.value)

@@ -373,8 +373,6 @@ def test_every_figure_of_the_first_stage_is_explained(config: Config) -> None:
 
 
 def test_every_figure_of_the_training_log_is_explained() -> None:
-    from policies.training.ppo.log import METRICS
+    from tests.policies.training.documented import figures_of
 
-    page = (ROOT / "docs" / "emprl.md").read_text(encoding="utf-8")
-    table = page.split("| in `log.jsonl` |")[1].split("\n\n")[0].splitlines()[2:]
-    assert [row.split("|")[1].strip() for row in table] == [f"`{name}`" for name in METRICS]
+    assert figures_of("emprl.md") == figures_of("ppo.md")

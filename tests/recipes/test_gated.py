@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from policies.best_of import BestOf
 from policies.named import POLICIES
 from recipes.cli import main
 from recipes.gated import TRIES, Guard, rewrite_safely
@@ -71,6 +72,34 @@ def test_a_rejected_rewrite_is_sampled_again_with_a_seed_of_its_own() -> None:
         "insult",
         "medication advice",
     ]
+
+
+class Longer:
+    """A sum of rewards that likes long texts."""
+
+    def score(self, *, completions: Sequence[str], **_: object) -> "Longer":
+        self.totals = [float(len(text)) for text in completions]
+        return self
+
+    def row(self, index: int) -> dict[str, float | None]:
+        return {"longer": self.totals[index]}
+
+
+def test_the_reply_as_it_was_is_no_answer_to_a_rejection() -> None:
+    policy = Says(at1="You have depression.")
+    best = BestOf(policy, Longer(), 1, margin=0.5)  # type: ignore[arg-type]
+    (row,) = rewrite_safely(best, [CLEAR], Guard(Gate()), seed=0)
+    assert row.result().rewritten_response == "I am so sorry. Try again."
+    assert len(policy.calls) == 2
+    assert len(row.row("Call.")["rejected"]) == 1
+
+
+def test_a_reply_that_no_rewrite_beats_is_left_alone_at_once() -> None:
+    policy = Says()
+    best = BestOf(policy, Longer(), 1, margin=100.0)  # type: ignore[arg-type]
+    (row,) = rewrite_safely(best, [CLEAR], Guard(Gate()), seed=0)
+    assert (row.result().rewritten_response, len(policy.calls)) == ("Try again.", 1)
+    assert row.row("Call.") == {"verdict": "clear", "reasons": []}
 
 
 def test_where_no_rewrite_is_left_the_reply_comes_back_with_the_reason() -> None:

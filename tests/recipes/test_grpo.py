@@ -1,9 +1,11 @@
 """`train.py grpo`, really run by TRL on a tiny chat model, and its rewriter used by name."""
 
 import json
+import math
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,9 @@ import torch
 
 from policies.named import load_policy
 from recipes import grpo
-from recipes.chat.trainer import ADAPTER_FILES
+from recipes.chat import trainer, warm_start
+from recipes.chat.trainer import ADAPTER_FILES, exchanges_at_once
+from recipes.chat.warm_start import examples_at_once
 from recipes.entry import parse, run_training
 from recipes.grpo import Config, check, run
 from rewriting import Exchange, UserError
@@ -203,3 +207,27 @@ def test_settings_that_cannot_work_are_named(config: Config) -> None:
     config.targets, config.report_to = "all-linear", "paper"
     with pytest.raises(UserError, match="paper"):
         run(config)
+
+
+def test_batch_size_counts_all_processes(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = replace(config, batch_size=8, warm_batch_size=6, num_samples=4)
+    accumulated = replace(config, trl="{gradient_accumulation_steps: 2}")
+    assert (exchanges_at_once(config), exchanges_at_once(accumulated)) == (8, 4)
+    for module in (trainer, warm_start):
+        monkeypatch.setattr(module, "num_processes", lambda: 2)
+    assert (exchanges_at_once(config), exchanges_at_once(accumulated)) == (4, 2)
+    assert examples_at_once(config) == 3
+    with pytest.raises(UserError, match="batch_size 7 cannot be shared by 2 processes"):
+        exchanges_at_once(replace(config, batch_size=7))
+    with pytest.raises(UserError, match="warm_batch_size 5 cannot be shared by 2 processes"):
+        examples_at_once(replace(config, warm_batch_size=5))
+    with pytest.raises(UserError, match="Make batch_size a multiple of 6"):
+        exchanges_at_once(replace(config, trl="{gradient_accumulation_steps: 3}"))
+
+
+@pytest.mark.parametrize("field", ["rank", "batch_size", "warm_batch_size", "save_every"])
+def test_bounds_stand_beside_the_fields(field: str) -> None:
+    with pytest.raises(UserError, match=f"^{field} must be 1 or more, not 0"):
+        check(replace(Config(), **{field: 0}))
+    with pytest.raises(UserError, match="learning_rate must be 0 or more, not inf"):
+        check(Config(learning_rate=math.inf))

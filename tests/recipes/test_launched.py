@@ -133,6 +133,11 @@ def assert_same(found: Path, expected: Path) -> None:
         torch.testing.assert_close(weights[name], tensor, atol=1e-4, rtol=1e-4, msg=name)
 
 
+def reference(folder: Path) -> dict[str, torch.Tensor]:
+    """The frozen reference in the newest checkpoint of a run."""
+    return load_file(max((folder / "checkpoints").glob("step_*")) / "reference.safetensors")
+
+
 @pytest.mark.parametrize("launcher", list(KINDS))
 def test_two_processes_do_the_work_of_one(launcher: str, material: Path, one: Path) -> None:
     if launcher.startswith("deepspeed") and not find_spec("deepspeed"):
@@ -146,6 +151,8 @@ def test_two_processes_do_the_work_of_one(launcher: str, material: Path, one: Pa
     assert done.returncode == 0, done.stderr[-3000:]
     assert (output / "jobs.kind").read_text() == KINDS[launcher]
     assert_same(output, one)
+    expected = reference(one / "emprl")
+    torch.testing.assert_close(reference(output / "emprl"), expected, atol=1e-4, rtol=1e-4)
     assert "SIGTERM: finishing this step" in done.stderr
     assert_same(material / f"{launcher} stopped" / "lora", one / "lora")
     for name in ("lora", "whole", "emprl"):

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from policies.named import POLICIES, policy_digest
+from policies.best_of import BestOf
+from policies.named import POLICIES, edits_replies, policy_digest
 from recipes.cli import main
+from recipes.rewrite import Rewriter
 from rewriting import Exchange, Rewrite
 
 SHORTER = (
@@ -64,6 +66,35 @@ def test_one_candidate_is_the_policys_own() -> None:
     assert (row["rewritten_response"], row["rewards"]) == ("Try. ooooooo", {})
 
 
+def test_a_reply_stays_where_no_rewrite_is_better_by_the_margin() -> None:
+    """The shortest rewrite, 'Try. o', is paid two less than the reply."""
+    rewards = ("--num-candidates", "40", "--rewards", "{own.py:shorter: 1}")
+    assert run(*FILES, *rewards, "--margin", "0") == 0
+    row = json.loads(Path("out.jsonl").read_text().splitlines()[0])
+    assert (row["rewritten_response"], row["edits"]) == ("Try.", [])
+    assert row["rewards"] == {"shorter": -4.0}
+
+
+def test_a_policy_that_edits_gets_four_candidates_and_a_margin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("policies.named.edits_replies", lambda name: name == "dice")
+    monkeypatch.setattr("rewards.named.build_rewards", lambda rewards, models: None)
+    found = Rewriter("dice").load()
+    assert isinstance(found, BestOf)
+    assert (found.num_candidates, found.margin) == (4, 0.5)
+    own = Rewriter("dice", rewards="{repetition: 1}").load()
+    assert isinstance(own, BestOf)
+    assert (own.num_candidates, own.margin) == (4, None)
+    assert isinstance(Rewriter("dice", num_candidates=1).load(), Dice)
+
+
+def test_how_many_candidates_there_are_follows_from_the_kind_of_policy() -> None:
+    assert edits_replies("partner")
+    assert edits_replies("partner-start")
+    assert not any(map(edits_replies, ("generic", "prompted", "emprl", "dice", "missing")))
+
+
 def test_a_single_text_has_candidates_too(capsys: pytest.CaptureFixture[str]) -> None:
     texts = ("--seeker", "I failed.", "--response", "Try.", "--policy", "dice", "--json")
     assert run(*texts, "--num-candidates", "40", "--rewards", "{own.py:shorter: 1}") == 0
@@ -92,6 +123,11 @@ def test_an_unfinished_run_with_other_candidates_is_not_mixed_in(
     capsys.readouterr()
     assert run(*FILES, "--num-candidates", "2") == 1
     assert "other settings (num_candidates)" in capsys.readouterr().err
+    rows = [json.loads(line) for line in Path(FILES[1]).read_text().splitlines()]
+    rows[0]["history"] = ["I do not want to be here any more."]
+    Path(FILES[1]).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run(*FILES) == 1, "the gate reads the history"
+    assert "other settings (content of the input)" in capsys.readouterr().err
 
 
 def test_an_unknown_reward_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from recipes import score
 from recipes.cli import main
 from rewards.identifiers import named
 from rewriting.data import load_exchanges
+from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
 from tests.recipes.words import Words
 
@@ -155,3 +156,28 @@ def test_feedback_in_words_and_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert feedback["empathy"] == 6
     assert feedback["explorations"]["rationales"] == ["sorry"]
     assert run("feedback", "--seeker", "a", "--response", " ") == 1
+
+
+def test_changed_input_is_refused_until_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`history` stands in the output, and other columns too: they are part of the input."""
+    source, output = write_rows(tmp_path / "in.jsonl", 600), tmp_path / "out.jsonl"
+    arguments = ["score", "--input", str(source), "--output", str(output)]
+    assert launch(arguments, DIE.replace("== 3", "== 2")) == -9
+    source.write_text(source.read_text().replace('{"id": 0,', '{"id": 0, "history": ["Hi."],'))
+    assert run(*arguments) == 1
+    assert "is from an unfinished run with another input" in capsys.readouterr().err
+    assert run(*arguments, "--overwrite") == 0
+    assert json.loads(output.read_text().splitlines()[0])["history"] == ["Hi."]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
+
+
+@pytest.mark.parametrize("damage", [b"", b'{"id": "0"}\n', b"\x00\xff\n" * 3, b"[]\n" * 3])
+def test_a_damaged_part_is_not_joined(tmp_path: Path, damage: bytes) -> None:
+    part = tmp_path / "out.jsonl.part0of1-abc"
+    part.write_bytes(damage)
+    for output in (tmp_path / "out.jsonl", tmp_path / "out.parquet"):
+        with pytest.raises(UserError, match="damaged before they could be joined"):
+            score.join_parts([part], output, 3)
+        assert not output.exists()

@@ -116,7 +116,7 @@ def arguments(tmp_path: Path, jsonl: Callable[..., Path]) -> list[str]:
     tokenizer.save_pretrained(tmp_path / "model")
     (tmp_path / "mine.py").write_text(REWARD)
     files = f"--model {tmp_path}/model --data {jsonl(ROWS)} --output {tmp_path}/run"
-    sizes = "--rank 2 --alpha 4 --batch_size 1 --num_samples 2 --max_new_tokens 40"
+    sizes = "--rank 2 --alpha 4 --batch_size 2 --num_samples 2 --max_new_tokens 40"
     rewards = ["--rewards", f"{{{tmp_path}/mine.py:tokens: 1.0}}"]
     return ["grpo", *files.split(), *sizes.split(), *rewards, "--steps", "2", "--save_every", "2"]
 

@@ -317,10 +317,12 @@ def test_code_that_comes_with_a_model_is_not_run(
     config = json.loads((emotions / "config.json").read_text())
     own = {"AutoModelForSequenceClassification": "own.M"}
     (emotions / "config.json").write_text(json.dumps(config | {"auto_map": own}))
-    build_rewards({f"hf:{emotions}": {"label": "joy"}})  # transformers' own class serves
+    with pytest.raises(UserError, match="no code of a folder is run"):
+        build_rewards({f"hf:{emotions}": {"label": "joy"}})
+    (emotions / "own.py").unlink()
     own["AutoConfig"] = "own.C"
     (emotions / "config.json").write_text(
         json.dumps(config | {"auto_map": own, "model_type": "unheard-of"})
     )
-    with pytest.raises(UserError, match="runs code from the hub, which is not allowed"):
+    with pytest.raises(UserError, match="names code to run"):
         build_rewards({f"hf:{emotions}": {"label": "joy"}})

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,35 +33,23 @@ from accelerate.utils import gather_object
 from torch import Tensor
 
 from policies.generating.generator import Generator
-from policies.training import losses
-from policies.training.ppo.log import PANELS, headline, new_warnings, sample_rows, summary
-from policies.training.ppo.rollouts import (
-    Outcome,
-    Rollout,
-    Targets,
-    outcomes_of,
-    reference_log_probs,
-    reward_columns,
-    sample_responses,
-    targets_of,
-)
+from policies.training import objective
+from policies.training.contracts import Penalty, Result, Scorer
+from policies.training.display import PPO, Display, OnSamples, sample_row
+from policies.training.figures import dev_figures
+from policies.training.ppo import rollouts
+from policies.training.ppo.rollouts import Outcome, Rollout, Targets
 from policies.training.ppo.settings import Settings
-from policies.training.run import (
-    Looks,
-    Penalty,
-    PolicyRun,
-    Result,
-    Scorer,
-    batches,
-    check,
-)
-from policies.training.samples import OnSamples, print_responses
+from policies.training.settings import check
+from rewriting.data.columns import column_names
 from rewriting.errors import UserError
-from rewriting.exchange import Exchange
+from rewriting.exchange import Exchange, Rewrite
 from rewriting.runtime.kl import per_token
+from rewriting.runtime.processes import own_share
 from rewriting.runtime.seeds import derive_seed
-from rewriting.runtime.training.engine import Engine
-from rewriting.runtime.training.weights import Weights
+from rewriting.runtime.training.engine import Engine, in_batches
+from rewriting.runtime.training.run import Run
+from rewriting.show import print_responses
 
 SUMS = ("policy_loss", "value_loss", "update_kl", "clipped")
 
@@ -88,57 +77,60 @@ def train(
     rate_factors: what the learning rate is multiplied with for parameters whose name holds a word.
     same: plain values that a resumed run must have too.
 
-    `output` gets checkpoints, log.jsonl (METRICS of log.py), samples.jsonl and curves.png; the
+    `output` gets checkpoints, log.jsonl (docs/ppo.md), samples.jsonl and curves.png; the
     accelerator's trackers get the log too. A finished run started again returns at once.
     """
     check_settings(settings, accelerator, exchanges, dev_exchanges)
     if kl is not None and "reference" not in generator.roles:
         generator.freeze_reference()
 
-    def measure(rows: Sequence[Exchange], first_row: int) -> dict[str, float]:
-        return dev_figures(generator, reward, rows, first_row, run, settings.seed)
-
-    run = PolicyRun(
-        generator.module, reward, exchanges, settings,
-        dev_exchanges=dev_exchanges, measure=measure, kl=kl, output=output, title=title, same=same,
-        looks=Looks(headline, new_warnings, PANELS, on_samples), accelerator=accelerator,
+    columns = column_names([*exchanges, *dev_exchanges])
+    dev = partial(measure, generator, reward, dev_exchanges, columns, settings, accelerator)
+    run = Run(
+        generator.module.eval(), exchanges, settings, output=output, accelerator=accelerator,
+        title=title, measure=dev if dev_exchanges else None, measure_start=True, same=same,
         rate_factors=rate_factors, layers=generator.layers,
     )  # fmt: skip
     frozen = generator.adapters.parameters("reference") if "reference" in generator.roles else []
     named = {str(number): parameter for number, parameter in enumerate(frozen)}
-    run.parts["reference"] = Weights(named, accelerator.is_main_process)
+    run.add_parts(reward=reward, kl=kl, reference=run.engine.frozen(named))
+    display = Display(run, settings, PPO, on_samples)
     with run:
-        for step, rows, first_row, clock in run.steps():
+        for step, rows in run.steps():
+            first_row = accelerator.process_index * len(rows)
             with run.engine.whole():
-                with clock("sampling"), accelerator.autocast():
+                with run.timed("sampling"), accelerator.autocast():
                     seeds = {"seed": settings.seed, "step": step, "first_row": first_row}
-                    rollout = sample_responses(generator, rows, **seeds)
-                with clock("rewards"):
-                    scores = reward.score(update=True, **reward_columns(rollout, run.columns))
-                with clock("reference"), accelerator.autocast():
+                    rollout = rollouts.sample_responses(generator, rows, **seeds)
+                with run.timed("rewards"):
+                    scores = reward.score(update=True, **rollouts.reward_columns(rollout, columns))
+                with run.timed("reference"), accelerator.autocast():
                     references = None
                     if kl is not None:
-                        references = reference_log_probs(generator, rollout, generator.batch_size)
-            local_outcomes = outcomes_of(rollout, scores, references)
+                        references = rollouts.reference_log_probs(
+                            generator, rollout, generator.batch_size
+                        )
+            local_outcomes = rollouts.outcomes_of(rollout, scores, references)
             all_outcomes: list[Outcome] = gather_object(local_outcomes)
 
-            targets, figures = targets_of(
+            targets, figures = rollouts.targets_of(
                 all_outcomes, kl,
                 gamma=settings.gamma, lam=settings.lam, whiten=settings.whiten_advantages,
                 end_penalty=settings.end_penalty,
             )  # fmt: skip
-            with clock("update"):
-                updated = improve(
+            with run.timed("update"):
+                figures |= improve(
                     run.engine, generator, rollout, targets, first_row, settings, step
                 )
 
-            row = summary(all_outcomes) | figures
+            row = rollouts.summary(all_outcomes) | figures
             if kl is not None:
                 row |= {f"kl/{name}": value for name, value in kl.state_dict().items()}
                 kl.update(row["kl_k1"], len(all_outcomes))
-            row |= updated
-            run.report(step, row, clock, sample_rows(step + 1, rollout, local_outcomes))
-    return run.finish()
+            run.record(step, row)
+            display.show(sample_rows(step, rollout, local_outcomes))
+    best = run.finish()
+    return Result(run.log.rows, best.step if best else settings.steps)
 
 
 def check_settings(
@@ -153,26 +145,35 @@ def check_settings(
         )
 
 
-def dev_figures(
+def measure(
     generator: Generator,
     reward: Scorer,
-    exchanges: Sequence[Exchange],
-    first_row: int,
-    run: PolicyRun,
-    seed: int,
-) -> dict[str, float]:
+    dev_exchanges: Sequence[Exchange],
+    columns: Sequence[str],
+    settings: Settings,
+    accelerator: Any,
+) -> tuple[dict[str, float], float | None]:
     """The figures of a response to each exchange, drawn with the same seeds every time."""
+    own, first_row = own_share(dev_exchanges)
     outcomes: list[Outcome] = []
-    at_once = 4 * generator.batch_size
-    for start in range(0, len(exchanges), at_once):
-        rows, place = exchanges[start : start + at_once], first_row + start
-        with run.accelerator.autocast():
-            rollout = sample_responses(
-                generator, rows, seed=derive_seed(seed, "dev"), first_row=place
-            )
-        scores = reward.score(update=False, **reward_columns(rollout, run.columns))
-        outcomes += outcomes_of(rollout, scores)
-    return summary(gather_object(outcomes))
+    for start in range(0, len(own), 4 * generator.batch_size):
+        rows = own[start : start + 4 * generator.batch_size]
+        seeds = {"seed": derive_seed(settings.seed, "dev"), "first_row": first_row + start}
+        with accelerator.autocast():
+            rollout = rollouts.sample_responses(generator, rows, **seeds)
+        scores = reward.score(update=False, **rollouts.reward_columns(rollout, columns))
+        outcomes += rollouts.outcomes_of(rollout, scores)
+    return dev_figures(rollouts.summary(gather_object(outcomes)), settings.keep_best)
+
+
+def sample_rows(step: int, rollout: Rollout, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """Responses as lines of samples.jsonl."""
+    return [
+        sample_row(
+            step, Rewrite(exchange, outcome.response), outcome, history=list(exchange.history)
+        )
+        for exchange, outcome in zip(rollout.exchanges, outcomes, strict=True)
+    ]
 
 
 def minibatches(num_rows: int, minibatch_size: int, *, seed: int) -> list[list[int]]:
@@ -208,6 +209,9 @@ def improve(
     def loss(rows: Sequence[int]) -> tuple[Tensor, ...]:
         return losses_of(generator, rollout, targets, rows, first_row, settings)
 
+    def length(row: int) -> int:
+        return len(rollout.sampled.tokens[row])
+
     for rows in (
         rows
         for epoch in range(settings.inner_epochs)
@@ -223,13 +227,10 @@ def improve(
             return 0 < 1.5 * settings.target_kl < sums[1 + SUMS.index("update_kl")] / tokens
 
         local = [row - first_row for row in rows if row in own]
-        cut = batches(
-            [len(rollout.sampled.tokens[row]) for row in local], settings.micro_batch_size
-        )
+        cut = in_batches(local, settings.micro_batch_size, length)
         sums, norm = engine.update(
-            loss, [[local[number] for number in batch] for batch in cut],
-            weight=tokens, idle=[0], stop=is_too_far, name=f"step {step + 1}",
-        )  # fmt: skip
+            loss, cut, weight=tokens, idle=[0], stop=is_too_far, name=f"step {step + 1}"
+        )
         total, num_tokens = total + torch.tensor(sums[1:], dtype=torch.float64), num_tokens + tokens
         norms += [] if norm is None else [norm]
         if is_too_far(sums):
@@ -260,9 +261,9 @@ def losses_of(
 
     mask_Bt = part(targets.mask_BT)
     ratio = (found.log_prob_BT, part(targets.log_prob_BT), part(targets.advantage_BT), mask_Bt)
-    policy_loss = losses.clipped(*ratio, settings.clip)
+    policy_loss, num_clipped = objective.clipped(*ratio, settings.clip)
     value_clip = settings.value_clip or None
-    value_loss = losses.value_loss(
+    value_loss = objective.value_loss(
         found.value_BT, part(targets.value_BT), part(targets.return_BT), mask_Bt, value_clip
     )
     with torch.no_grad():
@@ -271,5 +272,4 @@ def losses_of(
         # With top_p below 1 the policy may have come to rule out what it said.
         away = away_Bt.masked_fill(away_Bt.isinf(), 0.0).sum()
         figures = (policy_loss.detach(), value_loss.detach(), away)
-        num_clipped = losses.num_clipped(*ratio, settings.clip)
     return (policy_loss + settings.value_weight * value_loss, *figures, num_clipped)

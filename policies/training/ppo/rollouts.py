@@ -20,12 +20,13 @@ from torch.nn.utils.rnn import pad_sequence
 from policies.generating.decoding import Sampled
 from policies.generating.generator import Generator
 from policies.generating.models import Encoded
-from policies.training import advantages
-from policies.training.run import Penalty, batches
-from rewriting.errors import UserError
+from policies.training import figures, objective
+from policies.training.contracts import Penalty
+from rewriting.data.columns import data_columns
 from rewriting.exchange import Exchange
 from rewriting.runtime.kl import per_token
 from rewriting.runtime.seeds import derive_seed
+from rewriting.runtime.training.engine import in_batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,30 +40,24 @@ class Rollout:
 
 
 def sample_responses(
-    generator: Generator,
-    exchanges: Sequence[Exchange],
-    *,
-    seed: int,
-    step: int = 0,
-    first_row: int = 0,
+    generator: Generator, rows: Sequence[Exchange], *, seed: int, step: int = 0, first_row: int = 0
 ) -> Rollout:
     """A response to each exchange.
 
     first_row: the place of the first one in the batch of all processes. Seeds follow from (seed,
     step, row in that batch): a response does not depend on how many processes share the batch.
     """
-    encoded = generator.encode(exchanges)
-    rows = range(first_row, first_row + len(exchanges))
-    sampled = generator.sample(encoded, [derive_seed(seed, "rollout", step, row) for row in rows])
+    encoded = generator.encode(rows)
+    places = range(first_row, first_row + len(rows))
+    seeds = [derive_seed(seed, "rollout", step, place) for place in places]
+    sampled = generator.sample(encoded, seeds)
     responses = [generator.text(tokens) for tokens in sampled.tokens]
-    return Rollout(list(exchanges), encoded, sampled, responses)
+    return Rollout(list(rows), encoded, sampled, responses)
 
 
 def reward_columns(rollout: Rollout, names: Sequence[str]) -> dict[str, list[Any]]:
     """What a reward is called with: the responses, and the columns of the data."""
-    rows = [exchange.row() for exchange in rollout.exchanges]
-    columns: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in names}
-    return columns | {"completions": list(rollout.responses)}
+    return data_columns(rollout.exchanges, names) | {"completions": list(rollout.responses)}
 
 
 @torch.no_grad()
@@ -70,7 +65,7 @@ def reference_log_probs(generator: Generator, rollout: Rollout, batch_size: int)
     """log π_ref of every token of each response; responses of similar length go together."""
     tokens = rollout.sampled.tokens
     found: dict[int, Tensor] = {}
-    for rows in batches([len(response) for response in tokens], batch_size):
+    for rows in in_batches(range(len(tokens)), batch_size, lambda row: len(tokens[row])):
         chosen = [tokens[row] for row in rows]
         log_probs = generator.log_probs(rollout.encoded.select(rows), chosen, role="reference")
         for row, response, log_prob_T in zip(rows, chosen, log_probs.log_prob_BT, strict=True):
@@ -94,6 +89,13 @@ class Outcome:
     parts: Mapping[str, float | None] = field(default_factory=dict)
     """What terms report beside their value, by TERM/PART."""
 
+    @property
+    def k1(self) -> float | None:
+        """The KL of the response to the reference, if that was asked."""
+        if self.ref_log_probs is None:
+            return None
+        return math.fsum(self.log_probs) - math.fsum(self.ref_log_probs)
+
 
 def outcomes_of(
     rollout: Rollout, scores: Any, references: Sequence[Tensor] | None = None
@@ -114,6 +116,21 @@ def outcomes_of(
         )
         for row in range(len(rollout.responses))
     ]
+
+
+def summary(outcomes: Sequence[Outcome]) -> dict[str, float]:
+    """The figures of the responses of all processes. What nothing is known of is left out."""
+    responses = [outcome.response for outcome in outcomes]
+    row = figures.reward_figures(outcomes) | {
+        "response_tokens": figures.mean([float(len(outcome.log_probs)) for outcome in outcomes]),
+        "response_words": figures.mean([float(len(response.split())) for response in responses]),
+        "unfinished": figures.mean([float(not outcome.finished) for outcome in outcomes]),
+        "distinct_responses": figures.distinct(responses),
+        "share_questions": figures.mean([float("?" in response) for response in responses]),
+        "share_opening": figures.share_of_opening(responses),
+        "entropy": figures.mean([value for outcome in outcomes for value in outcome.entropies]),
+    }
+    return figures.known(row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,20 +160,20 @@ def targets_of(
     known_B = torch.tensor([outcome.reward is not None for outcome in outcomes])
     written_BT = _padded([[1.0] * len(outcome.log_probs) for outcome in outcomes]).bool()
     mask_BT = written_BT & known_B[:, None]
-    penalty_BT, figures = torch.zeros_like(log_prob_BT), {}
+    penalty_BT, row = torch.zeros_like(log_prob_BT), {}
     if kl is not None:
         ref_BT = _padded([outcome.ref_log_probs or [] for outcome in outcomes])
         penalty_BT = kl(log_prob_BT, ref_BT, written_BT)
-        figures = _kl_figures(log_prob_BT, ref_BT, penalty_BT, written_BT)
+        row = _kl_figures(log_prob_BT, ref_BT, penalty_BT, written_BT)
     score_B = torch.tensor([outcome.reward or 0.0 for outcome in outcomes])
     finished_B = torch.tensor([outcome.finished for outcome in outcomes])
-    score_B = advantages.with_end_penalty(score_B, finished_B, end_penalty)
-    reward_BT = advantages.token_rewards(score_B, penalty_BT, mask_BT)
-    advantage_BT, return_BT = advantages.gae(reward_BT, value_BT, mask_BT, gamma, lam)
-    figures |= _value_figures(value_BT, advantage_BT, return_BT, mask_BT)
+    score_B = objective.with_end_penalty(score_B, finished_B, end_penalty)
+    reward_BT = objective.token_rewards(score_B, penalty_BT, mask_BT)
+    advantage_BT, return_BT = objective.gae(reward_BT, value_BT, mask_BT, gamma, lam)
+    row |= _value_figures(value_BT, advantage_BT, return_BT, mask_BT)
     if whiten:
-        advantage_BT = advantages.whitened(advantage_BT, mask_BT)
-    return Targets(mask_BT, log_prob_BT, value_BT, advantage_BT, return_BT), figures
+        advantage_BT = objective.whitened(advantage_BT, mask_BT)
+    return Targets(mask_BT, log_prob_BT, value_BT, advantage_BT, return_BT), row
 
 
 def _padded(rows: Sequence[Sequence[float]]) -> Tensor:
@@ -172,13 +189,9 @@ def _kl_figures(
         "kl_k3": per_token(log_prob_BT, ref_BT, mask_BT, "k3").double().sum(),
         "kl_penalty": penalty_BT.double().sum(),
     }
-    figures = {name: float(total) / len(mask_BT) for name, total in sums.items()}
-    if not all(math.isfinite(value) for value in figures.values()):
-        raise UserError(
-            "the KL to the reference is infinite: the reference could not have said what the "
-            "policy said. Train with top_p 1."
-        )
-    return figures
+    row = {name: float(total) / len(mask_BT) for name, total in sums.items()}
+    figures.check_kl(list(row.values()))
+    return row
 
 
 def _value_figures(
@@ -186,10 +199,10 @@ def _value_figures(
 ) -> dict[str, float]:
     if not mask_BT.any():
         return {"advantage": 0.0}
-    figures = {
+    row = {
         "value": float(value_BT[mask_BT].mean()),
         "return": float(return_BT[mask_BT].mean()),
         "advantage": float(advantage_BT[mask_BT].abs().mean()),
     }
-    explained = advantages.explained_variance(value_BT, return_BT, mask_BT)
-    return figures if explained is None else figures | {"explained_variance": explained}
+    explained = objective.explained_variance(value_BT, return_BT, mask_BT)
+    return row if explained is None else row | {"explained_variance": explained}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from policies.training.settings import PolicySettings
-from rewriting.runtime.training.settings import setting
+from rewriting.runtime.settings import setting
 
 
 @dataclass(frozen=True, kw_only=True)

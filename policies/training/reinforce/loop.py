@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,42 +34,22 @@ from accelerate.utils import gather_object
 from torch import Tensor
 
 from policies.editing.actions import Agent
-from policies.training import losses
-from policies.training.advantages import MovingBaseline, leave_one_out, normalised
-from policies.training.collapse import new_warnings
-from policies.training.curves import PANELS
-from policies.training.reinforce.log import (
-    Outcome,
-    headline,
-    kl_summary,
-    outcomes_of,
-    sample_rows,
-    summary,
-)
+from policies.training import objective
+from policies.training.contracts import Penalty, Result, Scorer
+from policies.training.display import REINFORCE, Display, OnSamples, sample_row
+from policies.training.figures import check_kl, dev_figures
+from policies.training.reinforce import rollouts
+from policies.training.reinforce.rollouts import Episode, Outcome, Turn
 from policies.training.reinforce.settings import Settings
-from policies.training.rollouts import (
-    Episode,
-    Turn,
-    joint,
-    padded,
-    reward_columns,
-    sample_episodes,
-)
-from policies.training.run import (
-    Looks,
-    Penalty,
-    PolicyRun,
-    Result,
-    Scorer,
-    batches,
-    check,
-)
-from policies.training.samples import OnSamples, print_samples
+from policies.training.settings import check
+from rewriting.data.columns import column_names
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
-from rewriting.runtime.kl import per_token
+from rewriting.runtime.processes import own_share
 from rewriting.runtime.seeds import derive_seed
-from rewriting.runtime.training.engine import Engine
+from rewriting.runtime.training.engine import Engine, in_batches
+from rewriting.runtime.training.run import Run
+from rewriting.show import print_samples
 
 ESTIMATORS: Final = ("leave_one_out", "moving_average", "ppo")
 
@@ -95,60 +76,57 @@ def train(
     samples.jsonl. rate_factors: what the learning rate is multiplied with for parameters whose name
     holds a word. same: plain values that a resumed run must have too.
 
-    `output` gets checkpoints, log.jsonl (METRICS of log.py), samples.jsonl and curves.png; the
+    `output` gets checkpoints, log.jsonl (docs/partner.md), samples.jsonl and curves.png; the
     accelerator's trackers get the log too. A finished run started again returns at once.
     """
     check_settings(settings, accelerator, exchanges, dev_exchanges)
+    columns = column_names([*exchanges, *dev_exchanges])
     walk = {"span_length": settings.span_length, "max_edits": settings.max_edits}
-
-    def measure(rows: Sequence[Exchange], first_row: int) -> dict[str, float]:
-        seeds = {"seed": derive_seed(settings.seed, "dev"), "first_row": first_row}
-        with accelerator.autocast():
-            episodes = sample_episodes(agent, rows, num_samples=1, **seeds, **walk)
-        scores = reward.score(update=False, **reward_columns(episodes, run.columns))
-        return summary(gather_object(outcomes_of(episodes, scores)))
-
-    run = PolicyRun(
-        agent.module, reward, exchanges, settings,
-        dev_exchanges=dev_exchanges, measure=measure, kl=kl, output=output, title=title, same=same,
-        looks=Looks(headline, new_warnings, PANELS, on_samples), accelerator=accelerator,
+    dev = partial(measure, agent, reward, dev_exchanges, columns, settings, accelerator)
+    run = Run(
+        agent.module.eval(), exchanges, settings, output=output, accelerator=accelerator,
+        title=title, measure=dev if dev_exchanges else None, measure_start=True, same=same,
         rate_factors=rate_factors, layers=getattr(agent, "layers", ()),
     )  # fmt: skip
-    run.parts["baseline"] = baseline = MovingBaseline(settings.baseline_decay)
+    baseline = objective.MovingBaseline(settings.baseline_decay)
+    run.add_parts(reward=reward, kl=kl, baseline=baseline)
+    display = Display(run, settings, REINFORCE, on_samples)
     with run:
-        for step, rows, first_row, clock in run.steps():
+        for step, rows in run.steps():
+            first_row = accelerator.process_index * len(rows)
             with run.engine.whole():
-                with clock("sampling"), accelerator.autocast():
+                with run.timed("sampling"), accelerator.autocast():
                     seeds = {"seed": settings.seed, "step": step, "first_row": first_row}
-                    episodes = sample_episodes(
+                    episodes = rollouts.sample_episodes(
                         agent, rows, num_samples=settings.num_samples, **seeds, **walk
                     )
-                with clock("rewards"):
-                    scores = reward.score(update=True, **reward_columns(episodes, run.columns))
-                with clock("reference"), accelerator.autocast():
+                with run.timed("rewards"):
+                    scores = reward.score(update=True, **rollouts.reward_columns(episodes, columns))
+                with run.timed("reference"), accelerator.autocast():
                     kl_E = None
                     if kl is not None:
-                        kl_E = kl_figures(agent, episodes, kl, settings.micro_batch_size)
-            local_outcomes = outcomes_of(episodes, scores, kl_E)
+                        kl_E = rollouts.kl_figures(agent, episodes, kl, settings.micro_batch_size)
+            local_outcomes = rollouts.outcomes_of(episodes, scores, kl_E)
             all_outcomes: list[Outcome] = gather_object(local_outcomes)
 
             rewards_NG = penalised_rewards(all_outcomes).view(-1, settings.num_samples)
             advantages_NG = advantages_of(rewards_NG, baseline, settings)
             first = first_row * settings.num_samples
             advantages = advantages_NG.flatten()[first : first + len(episodes)].tolist()
-            with clock("update"):
+            with run.timed("update"):
                 pairs = zip(episodes, advantages, strict=True)
                 turns = [(turn, a) for episode, a in pairs for turn in episode.turns]
                 figures = improve(run.engine, agent, turns, len(all_outcomes), settings, step)
 
-            row = summary(all_outcomes, settings.num_samples)
+            row = rollouts.summary(all_outcomes, settings.num_samples)
             if kl is not None:
-                row |= kl_summary(all_outcomes) | {f"kl/{n}": v for n, v in kl.state_dict().items()}
+                row |= {f"kl/{name}": value for name, value in kl.state_dict().items()}
+                row |= rollouts.kl_summary(all_outcomes)
                 kl.update(row["kl_k1"], len(all_outcomes))
-            row |= {"advantage": float(advantages_NG.abs().mean())} | figures
-            shown = sample_rows(step + 1, episodes, local_outcomes, settings.num_samples)
-            run.report(step, row, clock, shown)
-    return run.finish()
+            run.record(step, row | {"advantage": float(advantages_NG.abs().mean())} | figures)
+            display.show(sample_rows(step, episodes, local_outcomes, settings.num_samples))
+    best = run.finish()
+    return Result(run.log.rows, best.step if best else settings.steps)
 
 
 def check_settings(
@@ -170,47 +148,52 @@ def check_settings(
         )
 
 
-@torch.no_grad()
-def kl_figures(
-    agent: Agent, episodes: Sequence[Episode], penalty: Penalty, batch_size: int
-) -> list[dict[str, float]]:
-    """k1, k3 and the penalty of each episode, summed over its positions and tokens."""
-    turns = [turn for episode in episodes for turn in episode.turns]
-    found: dict[int, list[float]] = {}
-    for batch in batches([turn.size for turn in turns], batch_size):
-        chosen = [turns[number] for number in batch]
-        reference = agent.log_probs(
-            [turn.state for turn in chosen], [turn.action for turn in chosen], role="reference"
-        )
-        ref_BT, mask_BT = padded(joint(reference))
-        log_prob_BT, _ = padded([turn.log_prob_T for turn in chosen])
-        rows = (log_prob_BT, ref_BT, mask_BT)
-        tables = (per_token(*rows, "k1"), per_token(*rows, "k3"), penalty(*rows))
-        figures_B3 = torch.stack([table_BT.sum(dim=-1) for table_BT in tables], dim=-1)
-        found |= dict(zip(batch, figures_B3.tolist(), strict=True))
-    left = iter(found[number] for number in range(len(turns)))
-    sums = [[sum(x) for x in zip(*(next(left) for _ in e.turns), strict=True)] for e in episodes]
-    return [dict(zip(("k1", "k3", "penalty"), values, strict=True)) for values in sums]
+def measure(
+    agent: Agent,
+    reward: Scorer,
+    dev_exchanges: Sequence[Exchange],
+    columns: Sequence[str],
+    settings: Settings,
+    accelerator: Any,
+) -> tuple[dict[str, float], float | None]:
+    """The figures of one sample of each exchange, drawn with the same seeds every time."""
+    rows, first_row = own_share(dev_exchanges)
+    seeds = {"seed": derive_seed(settings.seed, "dev"), "first_row": first_row}
+    walk = {"span_length": settings.span_length, "max_edits": settings.max_edits}
+    with accelerator.autocast():
+        episodes = rollouts.sample_episodes(agent, rows, num_samples=1, **seeds, **walk)
+    scores = reward.score(update=False, **rollouts.reward_columns(episodes, columns))
+    outcomes = gather_object(rollouts.outcomes_of(episodes, scores))
+    return dev_figures(rollouts.summary(outcomes), settings.keep_best)
 
 
 def penalised_rewards(outcomes: Sequence[Outcome]) -> Tensor:
     """[E]: the reward of each episode after the KL penalty; NaN where it has none."""
-    if not all(math.isfinite(outcome.penalty) for outcome in outcomes):
-        raise UserError(
-            "the KL to the reference is infinite: the reference could not have said what the "
-            "policy said. Train with top_p 1."
-        )
+    check_kl([outcome.penalty for outcome in outcomes])
     rewards = [math.nan if o.reward is None else o.reward - o.penalty for o in outcomes]
     return torch.tensor(rewards, dtype=torch.float64)
 
 
-def advantages_of(rewards_NG: Tensor, baseline: MovingBaseline, settings: Settings) -> Tensor:
+def advantages_of(
+    rewards_NG: Tensor, baseline: objective.MovingBaseline, settings: Settings
+) -> Tensor:
     """[N, G]: how much better each sample did than was to be expected."""
     if settings.estimator == "moving_average" or settings.num_samples == 1:
         advantages_NG = baseline.advantages(rewards_NG)
     else:
-        advantages_NG = leave_one_out(rewards_NG)
-    return normalised(advantages_NG) if settings.normalise else advantages_NG
+        advantages_NG = objective.leave_one_out(rewards_NG)
+    return objective.normalised(advantages_NG) if settings.normalise else advantages_NG
+
+
+def sample_rows(
+    step: int, episodes: Sequence[Episode], outcomes: Sequence[Outcome], num_samples: int
+) -> list[dict[str, Any]]:
+    """The first of the `num_samples` samples of every exchange, as lines of samples.jsonl."""
+    firsts = list(zip(episodes, outcomes, strict=True))[::num_samples]
+    return [
+        sample_row(step, episode.rewrite, outcome, edits=[e.row() for e in episode.rewrite.edits])
+        for episode, outcome in firsts
+    ]
 
 
 def improve(
@@ -225,9 +208,7 @@ def improve(
 
     num_episodes: of all processes, what the loss is divided by.
     """
-    sizes = [turn.size for turn, _ in turns]
-    cut = batches(sizes, settings.micro_batch_size)
-    micro_batches = [[turns[number] for number in batch] for batch in cut]
+    micro_batches = in_batches(turns, settings.micro_batch_size, lambda pair: pair[0].size)
 
     def loss(chosen: Sequence[tuple[Turn, float]]) -> tuple[Tensor, Tensor, Tensor]:
         return losses_of(agent, chosen, settings)
@@ -248,15 +229,15 @@ def losses_of(
     """The loss of some turns, summed; how many of their tokens were clipped, and their number."""
     chosen = [turn for turn, _ in turns]
     log_probs = agent.log_probs([turn.state for turn in chosen], [turn.action for turn in chosen])
-    log_prob_BT, mask_BT = padded(joint(log_probs))
+    log_prob_BT, mask_BT = rollouts.padded(rollouts.joint(log_probs))
     advantage_B = log_prob_BT.new_tensor([advantage for _, advantage in turns])
     if settings.estimator == "ppo":
-        old_BT, _ = padded([turn.log_prob_T for turn in chosen])
+        old_BT, _ = rollouts.padded([turn.log_prob_T for turn in chosen])
         ppo = (log_prob_BT, old_BT, advantage_B, mask_BT, settings.clip)
-        loss, num_clipped = losses.clipped(*ppo), losses.num_clipped(*ppo)
+        loss, num_clipped = objective.clipped(*ppo)
     else:
-        loss = losses.policy_gradient(log_prob_BT, advantage_B, mask_BT)
+        loss = objective.policy_gradient(log_prob_BT, advantage_B, mask_BT)
         num_clipped = mask_BT.new_zeros((), dtype=torch.long)
     if settings.entropy_weight:
-        loss = loss + losses.entropy_bonus(log_probs.entropy_B, settings.entropy_weight)
+        loss = loss + objective.entropy_bonus(log_probs.entropy_B, settings.entropy_weight)
     return loss, num_clipped, mask_BT.sum()

@@ -18,20 +18,25 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import shutil
 import signal
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Protocol, Self
 
 from rewriting.errors import UserError
 from rewriting.runtime.files import disk_errors
-from rewriting.runtime.folders import damage, publish, write_manifest
+from rewriting.runtime.folders import damage, only_writer, publish, write_manifest
+from rewriting.runtime.json_files import parse_json, read_text
+from rewriting.runtime.processes import across_processes
 from rewriting.runtime.trees import pack, unpack
 
 logger = logging.getLogger(__name__)
 STATE = "state.json"
+NAME = re.compile(r"step_\d{8,}")
 
 
 class Part(Protocol):
@@ -67,21 +72,32 @@ class Checkpoints:
         self.accelerator = accelerator
         self._received: signal.Signals | None = None
         self._previous: dict[signal.Signals, Any] = {}
+        self._lock = ExitStack()
 
     def __enter__(self) -> Self:
+        self._take_lock()
         for number in (signal.SIGTERM, signal.SIGINT):
             self._previous[number] = signal.signal(number, self._receive)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
         self._previous = {}
+        self._lock.close()
+
+    def _take_lock(self) -> None:
+        """Refuse a folder that another run writes to, in all processes of this one."""
+        refusal = ""
+        try:
+            if self.accelerator is None or self.accelerator.is_main_process:
+                self._lock.enter_context(only_writer(self.folder))
+        except UserError as error:
+            refusal = str(error)
+        if self.accelerator is not None:
+            refusal = "".join(across_processes(refusal))
+        if refusal:
+            raise UserError(refusal)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         if self._received is signal.SIGINT and number == signal.SIGINT:
@@ -128,7 +144,9 @@ class Checkpoints:
         from safetensors.torch import save_file
 
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._remove_leftovers()
+        # Of a killed save or prune: only one process writes here.
+        for leftover in filter(Path.is_dir, self.folder.glob(".tmp-*")):
+            shutil.rmtree(leftover)
         temporary = self.folder / f".tmp-{target.name}-{os.getpid()}"
         content = temporary / "content"
         content.mkdir(parents=True)
@@ -142,26 +160,23 @@ class Checkpoints:
         publish(content, target, temporary)
         shutil.rmtree(temporary)
 
-    def _remove_leftovers(self) -> None:
-        """What a killed save or prune has left. Only one process at a time writes here."""
-        for leftover in self.folder.glob(".tmp-*"):
-            shutil.rmtree(leftover)
-
     def _prune(self, newest: Path) -> None:
         """Remove all but the newest. What is newer than this save was passed over as damaged."""
-        for old in [path for path in self.all() if path <= newest][: -self.keep]:
+        known = [path for path in self.all() if path <= newest and path.is_dir()]
+        for old in known[: -self.keep]:
             doomed = self.folder / f".tmp-{old.name}-{os.getpid()}"
             old.rename(doomed)  # a kill in the middle of removing leaves no half checkpoint
             shutil.rmtree(doomed)
 
     def all(self) -> list[Path]:
-        """Every checkpoint, oldest first, damaged or not."""
-        return sorted(self.folder.glob("step_*"))
+        """Every checkpoint, oldest first, damaged or not. Other files are none of ours."""
+        found = (path for path in self.folder.glob("step_*") if NAME.fullmatch(path.name))
+        return sorted(found, key=lambda path: int(path.name.removeprefix("step_")))
 
     def latest(self) -> Path | None:
         """The newest whole checkpoint. Damaged ones are reported and passed over."""
         for candidate in reversed(self.all()):
-            problem = damage(candidate, {}, checksums=True)
+            problem = damage(candidate, {}, checksums=True) or state_problem(candidate)
             if problem is None:
                 return candidate
             logger.warning(
@@ -179,14 +194,57 @@ class Checkpoints:
         folder = self.latest()
         if folder is None:
             return 0
-        state = json.loads((folder / STATE).read_text(encoding="utf-8"))
+        state = read_state(folder)
         check_settings(folder, state["settings"], self.settings)
         trees = load_checkpoint(folder)
         for name, part in parts.items():
             if name not in trees:
                 raise UserError(f"{folder} holds no {name!r}: another kind of run has written it.")
-            part.load_state_dict(trees[name])
+            try:
+                part.load_state_dict(trees[name])
+            except (KeyError, RuntimeError, TypeError, ValueError) as error:
+                if _is_of_the_machine(error):
+                    raise
+                reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+                raise UserError(
+                    f"the {name} in {folder} does not fit this run ({reason}). "
+                    "Use another output folder."
+                ) from error
         return int(state["step"])
+
+
+def _is_of_the_machine(error: Exception) -> bool:
+    """Whether memory or another process failed, which says nothing about the checkpoint."""
+    import torch
+    import torch.distributed as distributed
+
+    lost = (distributed.DistError,) if distributed.is_available() else ()
+    return isinstance(error, (torch.OutOfMemoryError, *lost))
+
+
+def read_state(folder: Path) -> dict[str, Any]:
+    """state.json: the step, the settings and the parts. A ValueError where it is not that."""
+    state = parse_json(read_text(folder / STATE))
+    kinds = {"step": int, "settings": dict, "parts": dict}
+    for name, kind in kinds.items():
+        if not isinstance(state, dict) or not isinstance(state.get(name), kind):
+            raise ValueError(f"{STATE} has no {name}")  # noqa: TRY004 (of a file, not of a caller)
+    if f"step_{state['step']:08d}" != folder.name:
+        raise ValueError(f"{STATE} is of step {state['step']}")
+    return dict(state)
+
+
+def state_problem(folder: Path) -> str | None:
+    """Why a checkpoint whose checksums are right cannot be read all the same; None where it can."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        for name, tree in read_state(folder)["parts"].items():
+            with safe_open(folder / f"{name}.safetensors", framework="pt") as file:
+                unpack(tree, dict.fromkeys(file.keys()))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, SafetensorError) as error:
+        return str(error).splitlines()[0] if str(error) else type(error).__name__
+    return None
 
 
 def check_settings(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
@@ -207,7 +265,7 @@ def load_checkpoint(folder: Path) -> dict[str, Any]:
     """The states in a checkpoint, by part. Reads safetensors and JSON, nothing else."""
     from safetensors.torch import load_file
 
-    state = json.loads((folder / STATE).read_text(encoding="utf-8"))
+    state = read_state(folder)
     return {
         name: unpack(tree, load_file(folder / f"{name}.safetensors"))
         for name, tree in state["parts"].items()

@@ -52,6 +52,42 @@ class DeepSpeedWeights(Weights):
                 parameter.copy_(value)
 
 
+class DeepSpeedFrozenWeights(Weights):
+    """Parameters that nobody trains, such as a reference: the optimizer has no copy of them, and
+    ZeRO 3 leaves a plain look at one empty. Always whole and on the CPU."""
+
+    def state_dict(self) -> Tensors:
+        return self.gathered(self.copy())
+
+    def gathered(self, tensors: Mapping[str, Tensor]) -> Tensors:
+        return dict(tensors) if self.keeps else {}
+
+    def parts(self, state: Mapping[str, Tensor]) -> Tensors:
+        return dict(state)
+
+    def copy(self) -> Tensors:
+        from deepspeed import zero
+
+        found: Tensors = {}
+        for name, parameter in self.named.items():
+            with zero.GatheredParameters([parameter]):
+                found[name] = parameter.detach().clone().cpu()
+        return found
+
+    @torch.no_grad()
+    def put(self, tensors: Mapping[str, Tensor]) -> None:
+        from deepspeed import zero
+
+        for name, parameter in self.named.items():
+            with zero.GatheredParameters([parameter], modifier_rank=0):
+                if tensors[name].shape != parameter.shape:
+                    raise UserError(
+                        "this checkpoint holds no reference for the KL penalty, as those of "
+                        "earlier versions under ZeRO 3 do not. Start the run in another folder."
+                    )
+                parameter.copy_(tensors[name].to(parameter.device))
+
+
 class DeepSpeedOptimizerState:
     """What each process keeps of the optimizer's state, as a part of a checkpoint.
 

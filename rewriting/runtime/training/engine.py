@@ -11,20 +11,16 @@ nor the number of processes, nor the launcher's gradient_accumulation_steps chan
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import torch
 from torch import nn
 
 from rewriting.errors import UserError
-from rewriting.runtime.training.sharding import (
-    is_deepspeed,
-    is_fsdp2,
-    plain_again,
-    whole_weights,
-)
+from rewriting.runtime.training import deepspeed_weights as held
+from rewriting.runtime.training.sharding import is_deepspeed, is_fsdp2, plain_again, whole_weights
 from rewriting.runtime.training.weights import OptimizerState, Weights
 
 T = TypeVar("T")
@@ -89,11 +85,8 @@ class Engine:
         self.weights = Weights(module, accelerator.is_main_process)
         self.optimizer_state: Any = OptimizerState(self.optimizer, self.weights)
         if is_deepspeed(accelerator):
-            from rewriting.runtime.training import deepspeed_weights as held
-
             self.weights = held.DeepSpeedWeights(module, accelerator.is_main_process)
             self.optimizer_state = held.DeepSpeedOptimizerState(self.optimizer, self.weights)
-        self._is_whole = False
 
     def _tell_launcher(self, door: Door) -> None:
         """What a sharding launcher has to know before it prepares anything."""
@@ -108,18 +101,9 @@ class Engine:
 
     # ---- without gradients
 
-    @contextmanager
-    def whole(self) -> Iterator[None]:
+    def whole(self) -> AbstractContextManager[None]:
         """The weights whole on every process, for what is done without a gradient."""
-        if self._is_whole:
-            yield
-            return
-        self._is_whole = True
-        try:
-            with whole_weights(self.door, self.accelerator):
-                yield
-        finally:
-            self._is_whole = False
+        return whole_weights(self.door, self.accelerator)
 
     def total(self, numbers: Sequence[float]) -> list[float]:
         """Each number summed over the processes."""
@@ -128,6 +112,11 @@ class Engine:
         both = torch.tensor(numbers, dtype=torch.float64, device=self.accelerator.device)
         summed: list[float] = self.accelerator.reduce(both, reduction="sum").tolist()
         return summed
+
+    def frozen(self, named: Mapping[str, nn.Parameter]) -> Weights:
+        """Parameters of the module that are not trained, as a part of a checkpoint."""
+        kind = held.DeepSpeedFrozenWeights if is_deepspeed(self.accelerator) else Weights
+        return kind(named, self.accelerator.is_main_process)
 
     # ---- one optimizer step
 
@@ -215,8 +204,6 @@ class Engine:
 
     def _most(self, count: int) -> int:
         """The largest count of any process."""
-        if self.accelerator.num_processes == 1:
-            return count
         counts = torch.tensor([count], device=self.accelerator.device)
         return int(self.accelerator.gather(counts).max())
 
@@ -235,10 +222,20 @@ class Engine:
             plain_again(self.door)
         self.accelerator.unwrap_model(self.door, keep_fp32_wrapper=False)
         if is_deepspeed(self.accelerator):
-            from rewriting.runtime.training.deepspeed_weights import put_in_place, whole_parameters
-
-            whole = whole_parameters(self.inner)
+            whole = held.whole_parameters(self.inner)
             self.accelerator.free_memory()
-            put_in_place(self.inner, whole)
+            held.put_in_place(self.inner, whole)
         else:
             self.accelerator.free_memory()
+
+
+def in_batches(
+    rows: Sequence[T], batch_size: int, size: Callable[[T], int] | None = None
+) -> list[list[T]]:
+    """Rows in micro-batches, those of similar size together, so that little is padded.
+
+    Rows of the same size stay in their order: samples of one exchange, whose prompt an agent may
+    then read once, stay together.
+    """
+    ordered = sorted(rows, key=size) if size else list(rows)
+    return [ordered[start : start + batch_size] for start in range(0, len(ordered), batch_size)]

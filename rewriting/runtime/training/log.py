@@ -1,4 +1,4 @@
-"""The losses of a run: a JSON line per step, and a picture."""
+"""The log of a run: a JSON line per step."""
 
 from __future__ import annotations
 
@@ -8,6 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from rewriting.runtime.files import disk_errors
+
+
+def write_lines(path: Path, rows: Sequence[Mapping[str, Any]], mode: str) -> None:
+    """Rows as JSON lines: mode "w" for a new file, "a" to go on with one."""
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open(mode, encoding="utf-8") as file:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 class Log:
@@ -20,38 +28,13 @@ class Log:
 
     def add(self, row: dict[str, float]) -> None:
         self.rows.append(row)
-        self._write([row], "a" if len(self.rows) > 1 else "w")
-
-    def _write(self, rows: Sequence[dict[str, float]], mode: str) -> None:
         if self.writes:
-            with disk_errors(self.path):
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                with self.path.open(mode, encoding="utf-8") as file:
-                    file.writelines(json.dumps(row) + "\n" for row in rows)
+            write_lines(self.path, [row], "a" if len(self.rows) > 1 else "w")
 
     def state_dict(self) -> dict[str, Any]:
         return {"rows": self.rows}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.rows = list(state["rows"])
-        self._write(self.rows, "w")
-
-
-def plot(rows: Sequence[Mapping[str, float]], path: Path, title: str) -> None:
-    """Training and dev loss over the steps, as a picture."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.add_subplot(xlabel="step", ylabel="loss", title=title)
-    axes.plot([row["step"] for row in rows], [row["loss"] for row in rows], lw=1, label="train")
-    measured = [row for row in rows if "dev_loss" in row]
-    steps = [row["step"] for row in measured]
-    values = [row["dev_loss"] for row in measured]
-    right = axes
-    if min(values, default=0) < 0:  # a score, not a loss: on the same axis it would flatten both
-        right = axes.twinx()
-        right.set_ylabel("dev score, lower is better")
-    right.plot(steps, values, "o-", color="tab:orange", label="dev")
-    figure.legend(loc="outside lower center", ncols=2)
-    with disk_errors(path):
-        figure.savefig(path, dpi=120)
+        if self.writes:
+            write_lines(self.path, self.rows, "w")

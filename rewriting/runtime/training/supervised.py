@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from rewriting.errors import UserError
-from rewriting.runtime.training.engine import Engine
-from rewriting.runtime.training.log import plot
+from rewriting.runtime.plots import plot_curves
+from rewriting.runtime.training.engine import Engine, in_batches
 from rewriting.runtime.training.run import Run
 from rewriting.runtime.training.settings import RunSettings
 from rewriting.runtime.training.weights import Result
@@ -58,49 +58,35 @@ def train(
     if options["steps"] < 1:
         raise UserError(f"{title} needs 1 step or more, not {options['steps']}.")
     chosen = RunSettings(**{"warmup": 0.1, "eval_every": 100, "save_every": 100} | options)
-    parts: dict[str, Any] = {"rate_factors": rate_factors, "average": average, "layers": layers}
+
+    def measure() -> tuple[dict[str, float], float]:
+        module.eval()
+        dev_loss = dev_score() if dev_score else mean_loss(run.engine, loss, dev_batches)
+        return {"dev_loss": dev_loss}, dev_loss
+
     run = Run(
-        module, chosen, output=output, accelerator=accelerator, title=title, same=settings, **parts
-    )
+        module, train_rows, chosen, output=output, accelerator=accelerator, title=title,
+        measure=measure, same=settings, rate_factors=rate_factors, average=average, layers=layers,
+    )  # fmt: skip
+    own = dev_rows[accelerator.process_index :: accelerator.num_processes]
+    dev_batches = in_batches(own, chosen.micro_batch_size, size)
     with run:
-        for step in run.steps():
-            rows = [train_rows[number] for number in run.rows(len(train_rows), step)]
-            done = step + 1
+        for step, rows in run.steps():
             module.train()
-            sums, norm = run.engine.update(
-                loss, in_batches(rows, chosen.micro_batch_size, size), name=f"step {done}"
-            )
+            batches = in_batches(rows, chosen.micro_batch_size, size)
+            sums, norm = run.engine.update(loss, batches, name=f"step {step + 1}")
             run.average.update()
-            row = {"step": done, "loss": sums[0] / sums[1], "grad_norm": norm or 0.0}
-            row["rate"] = run.rate(step)
-            if run.is_measured(done):
-                with run.average.in_place(), run.engine.whole():
-                    module.eval()
-                    shared = _shared(dev_rows, accelerator)
-                    batches = in_batches(shared, chosen.micro_batch_size, size)
-                    row["dev_loss"] = (
-                        dev_score() if dev_score else mean_loss(run.engine, loss, batches)
-                    )
-                    run.best.offer(row["dev_loss"], done)
-            run.record(row)
+            run.record(step, {"loss": sums[0] / sums[1], "grad_norm": norm or 0.0})
         # A finished run that is started again has no step left: it restores and comes here.
     if accelerator.is_main_process:
-        plot(run.log.rows, output / "loss.png", title)
+        panels = {"loss": ["loss", "dev_loss"]}
+        if any(row.get("dev_loss", 0.0) < 0 for row in run.log.rows):
+            # A score, not a loss: on the same axis it would flatten both.
+            panels = {"loss": ["loss"], "dev score, lower is better": ["dev_loss"]}
+        plot_curves(run.log.rows, output / "loss.png", title, panels)
     best = run.finish()
     assert best is not None  # the last step is always measured
     return best
-
-
-def in_batches(
-    rows: Sequence[T], batch_size: int, size: Callable[[T], int] | None = None
-) -> list[Sequence[T]]:
-    """Rows in micro-batches, those of similar size together."""
-    ordered = sorted(rows, key=size) if size else rows
-    return [ordered[start : start + batch_size] for start in range(0, len(ordered), batch_size)]
-
-
-def _shared(rows: Sequence[T], accelerator: Any) -> Sequence[T]:
-    return rows[accelerator.process_index :: accelerator.num_processes]
 
 
 @torch.no_grad()

@@ -47,10 +47,6 @@ def local(tensor: Tensor) -> Tensor:
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
-def trainable(module: nn.Module) -> dict[str, nn.Parameter]:
-    return {name: p for name, p in module.named_parameters() if p.requires_grad}
-
-
 class Weights:
     """Named parameters: a part of a checkpoint. By default those of a module that are trained.
 
@@ -58,7 +54,9 @@ class Weights:
     """
 
     def __init__(self, named: nn.Module | Mapping[str, nn.Parameter], keeps: bool = True) -> None:
-        self.named = trainable(named) if isinstance(named, nn.Module) else dict(named)
+        if isinstance(named, nn.Module):
+            named = {name: p for name, p in named.named_parameters() if p.requires_grad}
+        self.named = dict(named)
         self.parameters = list(self.named.values())
         self.keeps = keeps
 

@@ -257,7 +257,7 @@ def test_a_generator_of_another_model_does_not_fit(tmp_path: Path) -> None:
         with pytest.raises(UserError, match="does not fit this model"):
             Generator.load(tmp_path / adapter, model=tiny_model("llama"))
     (tmp_path / "prefix/value_head.safetensors").write_bytes(b"no")
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="is missing or damaged"):
         Generator.load(tmp_path / "prefix", model=tiny_model("t5"))
 
 
@@ -281,8 +281,8 @@ def test_a_folder_that_is_no_generator(text: str, message: str, tmp_path: Path) 
     ("settings", "message"),
     [
         ({"adapter": "magic"}, "there is no adapter 'magic'"),
-        ({"top_p": 0.0}, "top_p in"),
-        ({"max_new_tokens": 0}, "must be 1 or more"),
+        ({"top_p": 0.0}, "top_p must be above 0"),
+        ({"max_new_tokens": 0}, "must be from 1"),
     ],
 )
 def test_settings_that_cannot_work(settings: dict[str, Any], message: str) -> None:

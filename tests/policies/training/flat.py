@@ -3,11 +3,11 @@
 from dataclasses import fields
 from typing import Any
 
+from policies.training.contracts import Result
 from policies.training.ppo import loop as ppo
 from policies.training.ppo.settings import Settings as PPOSettings
 from policies.training.reinforce import loop as reinforce
 from policies.training.reinforce.settings import Settings as ReinforceSettings
-from policies.training.run import Result
 
 
 def train_reinforce(*given: Any, **options: Any) -> Result:

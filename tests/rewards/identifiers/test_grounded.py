@@ -175,10 +175,10 @@ def test_mistakes_are_named(folder: Path, tmp_path: Path) -> None:
         GroundedIdentifier.load(tmp_path)
 
 
-def test_it_is_inside_the_default() -> None:
+def test_joint_is_inside_the_default() -> None:
     assert DEFAULT_IDENTIFIER == "in-context"
-    assert read_settings(NAMES["in-context"])["identifier"] == "grounded"
-    assert is_grounded(None)
+    assert read_settings(NAMES["in-context"])["identifier"] == "joint"
+    assert not is_grounded(None)
     assert is_grounded("grounded")
     assert not is_grounded("epitome")
     assert not is_grounded("judge:some-model")

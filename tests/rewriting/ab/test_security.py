@@ -161,6 +161,33 @@ def test_posts_of_our_own_pages_are_taken(site: Site, headers: dict[str, str]) -
     assert response.status_code == 303
 
 
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("testserver", 200),
+        ("TestServer:8000", 200),
+        ("127.0.0.1:8000", 200),
+        ("[::1]:8000", 200),
+        ("localhost", 200),
+        ("192.168.0.7", 200),
+        ("evil.example", 421),
+        ("testserver.evil.example", 421),
+        ("127.0.0.1.evil.example", 421),
+        ("", 421),
+        ("[", 421),
+        ("a b", 421),
+    ],
+)
+def test_only_names_of_this_server_are_answered(site: Site, host: str, status: int) -> None:
+    """Another site that points its name at this machine reads nothing."""
+    response = site.client.get(site.path(1, "/consent"), headers={"Host": host})
+    assert response.status_code == status
+    assert ("Before you begin" in response.text) == (status == 200)
+    headers = {"Host": host, "Origin": f"http://{host}"}
+    response = site.client.post(site.path(1, "/consent"), data={"x": "y"}, headers=headers)
+    assert response.status_code == (422 if status == 200 else 421)
+
+
 def test_a_rater_sees_only_what_falls_to_them(tmp_path: Path) -> None:
     study = toy_study(count=8, raters=2, votes_per_item=1, repeats=0, practice=(), attention=())
     with Site(tmp_path / "study", study) as site:

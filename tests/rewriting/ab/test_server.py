@@ -172,6 +172,22 @@ def test_declining_stopping_and_coming_back(site: Site) -> None:
     assert site.where(1) == "/pair/2"
 
 
+@pytest.mark.parametrize(
+    "fields", [{"other": "x"}, {"answer": ""}, {"answer": "maybe"}, {"agree": "yes"}]
+)
+def test_a_consent_form_without_an_answer_is_asked_again(
+    site: Site, fields: dict[str, str]
+) -> None:
+    response = site.post(1, "/consent", fields)
+    assert response.status_code == 422
+    assert "Please choose one of the two answers" in response.text
+    assert site.store.events() == []
+    assert site.where(1) == "/consent"
+    site.begin(1)
+    assert site.post(1, "/consent", fields).status_code == 422
+    assert site.where(1) == "/pair/1"
+
+
 def test_who_has_finished_can_take_what_others_left(tmp_path: Path) -> None:
     study = toy_study(count=8, raters=2, votes_per_item=1, repeats=0, practice=(), attention=())
     with Site(tmp_path / "study", study) as site:

@@ -53,6 +53,7 @@ class Site:
             admin_token=ADMIN,
             return_after=timedelta(hours=return_after),
             guesses=Guesses(limit=20),
+            hosts=["testserver"],
         )
         self.client = TestClient(self.server.application, follow_redirects=False)
 

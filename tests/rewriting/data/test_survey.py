@@ -22,6 +22,29 @@ def test_a_changed_source_has_another_digest(tmp_path: Path) -> None:
     assert survey(str(path)).digest != first.digest
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"history": ["I want it to end."]},
+        {"explorations": 1},
+        {"rationales": {"explorations": ["b"]}, "explorations": 2},
+        {"seeker_id": "s"},
+        {"topic": "exam"},
+        {"topic": "Exam"},
+        {"response_post": "B"},
+        {"response_post": "b "},
+    ],
+)
+def test_every_column_is_in_the_digest(tmp_path: Path, change: dict[str, object]) -> None:
+    """The gate reads history, and an output carries labels and other columns on."""
+    path = tmp_path / "x.jsonl"
+    row = {"id": "1", "seeker_post": "a", "response_post": "b", "explorations": 2, "topic": "e"}
+    path.write_text(json.dumps(row))
+    before = survey(str(path)).digest
+    path.write_text(json.dumps(row | change))
+    assert survey(str(path)).digest != before
+
+
 def test_bad_rows_go_to_a_file_that_is_made_when_it_is_needed(tmp_path: Path) -> None:
     path, aside = tmp_path / "x.jsonl", bad_file(tmp_path / "out.jsonl")
     path.write_text(GOOD % 1)

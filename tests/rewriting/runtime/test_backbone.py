@@ -9,7 +9,8 @@ import torch
 
 from rewriting.errors import UserError
 from rewriting.runtime.backbone import Backbone
-from rewriting.runtime.log_probs import batches_by_length, continuation_log_probs
+from rewriting.runtime.batches import batches_by_length
+from rewriting.runtime.log_probs import continuation_log_probs
 from tests.tiny_lm import tiny_llama, tiny_tokenizer
 
 PREFIXES = ["", "I feel ", "Someone wrote:\nhelp\n\n", "", "x"]

@@ -100,3 +100,15 @@ def test_pairs_are_sorted_by_what_they_are_told() -> None:
 def test_a_batch_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one text, not 0"):
         BatchedScores(Lengths(), batch_size=0)
+
+
+def test_neighbours_of_a_group_are_read_together() -> None:
+    asked: list[list[tuple[str, str]]] = []
+    scores = BatchedScores(
+        lambda pairs: asked.append(pairs) or [1] * len(pairs),
+        batch_size=3,
+        length=lambda pair: len(pair[0]),
+        group=lambda pair: pair[0],
+    )
+    scores([("p", "a"), ("p", "b"), ("post", "c"), ("post", "d")])
+    assert asked == [[("p", "a"), ("p", "b")], [("post", "c"), ("post", "d")]]

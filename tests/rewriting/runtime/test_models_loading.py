@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from rewriting.errors import UserError
 from rewriting.runtime import convert, models, wheels
@@ -218,3 +219,24 @@ def test_qwen_is_untied_composes_accents_and_ends_both_ways(no_network: None) ->
     batch = tokenizer("The capital of France is", return_tensors="pt")
     output = model.generate(**batch, max_new_tokens=1, do_sample=False)
     assert tokenizer.decode(output[0]) == "The capital of France is Paris"
+
+
+@pytest.mark.parametrize("name", ["folder", "org/model"])
+@pytest.mark.parametrize(
+    "error", [MemoryError, torch.OutOfMemoryError, ImportError, ArithmeticError]
+)
+def test_only_what_a_folder_holds_is_blamed_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, error: type[Exception]
+) -> None:
+    from transformers import AutoTokenizer
+
+    def failing(*args: Any, **options: Any) -> None:
+        raise error("the reason")
+
+    tiny.write_llama(tmp_path / "folder")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr(AutoTokenizer, "from_pretrained", failing)
+    blamed = name == "folder" and error is ArithmeticError
+    with pytest.raises(UserError if blamed else error, match="the reason"):
+        models.load_causal(name)

@@ -15,7 +15,7 @@ import torch
 from accelerate import Accelerator
 
 from policies.generating.generator import Generator
-from policies.training.run import Result
+from policies.training.contracts import Result
 from rewards.kl import AdaptiveController, KLPenalty
 from rewards.repetition import Repetition
 from rewards.reward_sum import RewardSum, Term

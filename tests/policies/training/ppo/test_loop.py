@@ -10,7 +10,6 @@ import pytest
 import torch
 from accelerate import Accelerator
 
-from policies.training.ppo.log import METRICS
 from rewards.kl import FixedController, KLPenalty
 from rewards.reward_sum import RewardSum, Term
 from rewriting.errors import UserError
@@ -20,6 +19,7 @@ from tests.policies.generating.tiny_generators import (
     tiny_generator,
     tiny_model,
 )
+from tests.policies.training.documented import check_figures
 from tests.policies.training.flat import train_ppo as train
 from tests.policies.training.ppo.run import lines, rewards, run, same_weights, steady
 
@@ -97,14 +97,13 @@ def test_the_log_of_a_step(tmp_path: Path) -> None:
     assert (tmp_path / "curves.png").stat().st_size > 10_000
 
 
-def test_every_figure_is_explained_in_the_code_and_in_the_docs(tmp_path: Path) -> None:
-    run(tmp_path, 1, target_kl=1e-9)
-    known = {name.rstrip("*") for name in METRICS if name.endswith("*")}
-    for name in {name for row in lines(tmp_path) for name in row}:
-        assert name in METRICS or any(name.startswith(prefix) for prefix in known), name
-    page = (ROOT / "docs/ppo.md").read_text(encoding="utf-8")
-    documented = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
-    assert set(METRICS) <= documented
+def test_every_figure_is_explained(tmp_path: Path) -> None:
+    def halves(completions: Any, log_extra: Any, **_: Any) -> list[float]:
+        log_extra("first", [0.5] * len(completions))
+        return [float(len(text)) for text in completions]
+
+    run(tmp_path, 1, target_kl=1e-9, reward=RewardSum({"halves": Term(halves, 1.0)}))
+    check_figures({name for row in lines(tmp_path) for name in row}, "ppo.md")
 
 
 def test_the_encoder_reads_a_context_once_in_a_step(tmp_path: Path) -> None:
@@ -169,7 +168,7 @@ def test_the_best_dev_reward_is_kept(tmp_path: Path) -> None:
 
 def test_collapse_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     flat = RewardSum({"flat": Term(lambda completions, **_: [1.0] * len(completions), 1.0)})
-    with caplog.at_level(logging.WARNING, logger="policies.training.run"):
+    with caplog.at_level(logging.WARNING, logger="policies.training.display"):
         sizes = {"batch_size": 2, "minibatch_size": 2, "inner_epochs": 1}
         run(tmp_path, 22, reward=flat, dev_exchanges=(), show_every=100, save_every=100, **sizes)
     said = [r.getMessage() for r in caplog.records if "same reward" in r.getMessage()]

@@ -1,8 +1,8 @@
-"""What an update works towards, by hand."""
+"""What is logged of responses, and what an update works towards, by hand."""
 
 import pytest
 
-from policies.training.ppo.rollouts import Outcome, targets_of
+from policies.training.ppo.rollouts import Outcome, summary, targets_of
 from rewards.kl import FixedController, KLPenalty
 from rewriting.errors import UserError
 
@@ -30,3 +30,26 @@ def test_a_reference_that_rules_a_token_out_is_an_error() -> None:
     outcome = Outcome(1.0, {}, "a", True, [-1.0], [0.0], [0.0], [-float("inf")])
     with pytest.raises(UserError, match="top_p 1"):
         targets_of([outcome], KLPenalty(FixedController(1.0)), gamma=1, lam=1, whiten=True)
+
+
+def test_figures_by_hand() -> None:
+    outcomes = [
+        Outcome(1.0, {"a": 1.0}, "Oh dear.", True, [-1.0, -2.0], [0.5, 0.5], [1.0, 2.0]),
+        Outcome(None, {"a": None}, "oh  dear.", False, [-1.0] * 4, [0.0] * 4, [0.0] * 4),
+        Outcome(3.0, {"a": 5.0}, "Why?", True, [-1.0], [1.0], [3.0], parts={"a/explorations": 0.5}),
+    ]
+    assert summary(outcomes) == pytest.approx(
+        {
+            "reward": 2.0,
+            "reward_std": 1.0,
+            "rewards/a": 3.0,
+            "response_tokens": 7 / 3,
+            "response_words": 5 / 3,
+            "unfinished": 1 / 3,
+            "distinct_responses": 0.5,
+            "rewards/a/explorations": 0.5,
+            "share_questions": 1 / 3,
+            "share_opening": 2 / 3,
+            "entropy": 6 / 7,
+        }
+    )

@@ -12,7 +12,7 @@ from typing import Any
 
 from accelerate import Accelerator
 
-from policies.training.run import Result
+from policies.training.contracts import Result
 from rewards.kl import AdaptiveController, KLPenalty
 from rewards.reward_sum import RewardSum, Term
 from rewriting.exchange import Exchange

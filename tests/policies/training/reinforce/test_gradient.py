@@ -17,7 +17,7 @@ from accelerate import Accelerator
 from torch import Tensor
 
 from policies.editing.actions import Action, LogProbs
-from policies.training.rollouts import joint
+from policies.training.reinforce.rollouts import joint
 from rewards.kl import FixedController, KLPenalty
 from rewriting.edits import apply_edit
 from rewriting.exchange import Exchange

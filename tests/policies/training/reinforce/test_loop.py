@@ -14,11 +14,13 @@ import torch
 from accelerate import Accelerator
 from accelerate.tracking import GeneralTracker
 
-from policies.training.reinforce.log import METRICS, Outcome
 from policies.training.reinforce.loop import penalised_rewards
+from policies.training.reinforce.rollouts import Outcome
 from rewards.kl import FixedController, KLPenalty
+from rewards.reward_sum import RewardSum, Term
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
+from tests.policies.training.documented import check_figures
 from tests.policies.training.flat import train_reinforce as train
 from tests.policies.training.reinforce.run import EXCHANGES, rewards, run
 from tests.policies.training.toy_agent import ToyAgent, ToyReward
@@ -165,10 +167,13 @@ def test_what_cannot_be_written_is_said_in_a_line(tmp_path: Path) -> None:
 
 
 def test_every_figure_is_explained(tmp_path: Path) -> None:
-    run(tmp_path, 2, estimator="ppo", inner_epochs=2)
-    known = {name.rstrip("*") for name in METRICS if name.endswith("*")}
-    for name in {name for row in lines(tmp_path) for name in row}:
-        assert name in METRICS or any(name.startswith(prefix) for prefix in known), name
+    def halves(completions: Any, log_extra: Any, **_: Any) -> list[float]:
+        log_extra("first", [0.5] * len(completions))
+        return [1.0] * len(completions)
+
+    reward = RewardSum({"halves": Term(halves, 1.0)})
+    run(tmp_path, 2, estimator="ppo", inner_epochs=2, reward=reward)
+    check_figures({name for row in lines(tmp_path) for name in row}, "partner.md")
 
 
 def test_rewards_are_told_when_they_may_adapt(tmp_path: Path) -> None:
@@ -306,7 +311,7 @@ def test_samples_without_a_reward_teach_nothing(tmp_path: Path) -> None:
 
 
 def test_collapse_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, logger="policies.training.run"):
+    with caplog.at_level(logging.WARNING, logger="policies.training.display"):
         run(tmp_path, 25, reward=ToyReward(lambda before, after: 1.0), show_every=1000)
     flat = [r.getMessage() for r in caplog.records if "same reward" in r.getMessage()]
     assert len(flat) == 1

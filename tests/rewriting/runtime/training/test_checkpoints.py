@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as distributed
 
 from rewriting.errors import UserError
+from rewriting.runtime.folders import write_manifest
 from rewriting.runtime.seeds import derive_seed
 from rewriting.runtime.training.checkpoints import Checkpoints, load_checkpoint
 from rewriting.runtime.trees import pack, unpack
@@ -217,3 +219,90 @@ def test_names_that_look_like_paths_stay_apart() -> None:
 def test_what_cannot_be_saved_is_named() -> None:
     with pytest.raises(TypeError, match="cannot save set at /a"):
         pack({"a": {1, 2}})
+
+
+def resealed(folder: Path, text: str) -> None:
+    """Another state.json, with a manifest that knows it: what somebody wrote by hand."""
+    (folder / "state.json").write_text(text)
+    (folder / "manifest.json").unlink()
+    write_manifest(folder, {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "[]",
+        "[" * 100_000,
+        '{"step": 6, "settings": {}, "parts": 3}',
+        '{"step": 6, "settings": {}, "parts": {"model": {"weight": {"__tensor__": "none"}}}}',
+        '{"step": 6, "settings": {}, "parts": {"../model": {}}}',
+        '{"step": 9, "settings": {}, "parts": {}}',
+    ],
+)
+def test_a_malformed_state_is_passed_over(
+    tmp_path: Path, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    train(tmp_path, 6)
+    resealed(tmp_path / "step_00000006", text)
+    assert Checkpoints(tmp_path).restore(**make_run()) == 3
+    assert "step_00000006 is damaged" in caplog.text
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_stray_files_are_none_of_ours(tmp_path: Path, is_folder: bool) -> None:
+    train(tmp_path, 6)
+    for name in ("step_abc", "step_", "step_00000009.bak", "step_1"):
+        stray = tmp_path / name
+        stray.mkdir() if is_folder else stray.write_text("notes")
+    (tmp_path / "step_00000007").write_text("not even a folder")
+    (tmp_path / ".tmp-notes").write_text("nor this")
+    assert Checkpoints(tmp_path).restore(**make_run()) == 6
+    assert train(tmp_path, 12)
+    assert (tmp_path / "step_abc").exists()
+
+
+def test_a_checkpoint_of_another_shape_is_one_line(tmp_path: Path) -> None:
+    Checkpoints(tmp_path).save(1, model=torch.nn.Linear(4, 2))
+    with pytest.raises(UserError, match=r"the model in .*step_00000001 does not fit this run"):
+        Checkpoints(tmp_path).restore(model=torch.nn.Linear(3, 2))
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("full"), distributed.DistError("lost")])
+def test_a_failure_of_the_machine_is_not_blamed_on_a_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    model = torch.nn.Linear(4, 2)
+    Checkpoints(tmp_path).save(1, model=model)
+
+    def failing(state: object) -> None:
+        raise error
+
+    monkeypatch.setattr(model, "load_state_dict", failing)
+    with pytest.raises(type(error), match=str(error)):
+        Checkpoints(tmp_path).restore(model=model)
+
+
+def test_an_error_without_words_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = torch.nn.Linear(4, 2)
+    Checkpoints(tmp_path).save(1, model=model)
+
+    def failing(state: object) -> None:
+        raise ValueError
+
+    monkeypatch.setattr(model, "load_state_dict", failing)
+    with pytest.raises(UserError, match=r"does not fit this run \(ValueError\)"):
+        Checkpoints(tmp_path).restore(model=model)
+
+
+def test_two_runs_in_one_folder_are_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoints"
+    with (
+        Checkpoints(folder),
+        pytest.raises(UserError, match=r"another process is writing .*checkpoints"),
+        Checkpoints(folder),
+    ):
+        pass
+    with Checkpoints(folder):
+        pass
+    assert list(tmp_path.iterdir()) == []

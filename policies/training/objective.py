@@ -1,17 +1,23 @@
-"""Advantages: how much better a sample did than was to be expected.
+"""The objective: how much better a sample did than was to be expected, and losses made of that.
 
-Subtracting from a reward what does not depend on the sample's own actions leaves the policy
-gradient's mean as it is and takes away most of its noise (Williams 1992). What differs is where the
-expectation comes from: the other samples of the same exchange, or the steps before.
-
-A reward may be NaN where no term applies to a sample: it then teaches nothing, advantage 0, and
+**Advantages.** Subtracting from a reward what does not depend on the sample's own actions leaves
+the policy gradient's mean as it is and takes away most of its noise (Williams 1992). What differs
+is where the expectation comes from: the other samples of the same exchange, or the steps before. A
+reward may be NaN where no term applies to a sample: it then teaches nothing, advantage 0, and
 counts in no mean.
 
 PPO goes further: every token is an action, what the response earned comes with its last token, what
 leaving the reference costs with every one, and a value head says what was to be expected there.
 
-Legend: N exchanges, G samples of each; B responses, T tokens of the longest. Rows are filled up on
-the right; masked places may hold anything and reach nothing.
+**Losses** are to be minimised: they carry the minus. All are sums. Divided by the number of
+episodes, the mean gradient of `policy_gradient` is minus the gradient of the expected reward,
+exactly; dividing by tokens instead would favour long sentences that are bad and short ones that are
+good (arXiv 2503.20783). An advantage is one number for all tokens of a row, [B], or one for each,
+[B, T]; no gradient flows into it.
+
+Legend: N exchanges, G samples of each; B rows (responses, or actions with their position as the
+first token), T tokens of the longest. Rows are filled up on the right; masked places may hold
+anything and reach neither value nor gradient.
 """
 
 from __future__ import annotations
@@ -21,6 +27,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+# ---- advantages of samples
 
 
 def leave_one_out(rewards_NG: Tensor) -> Tensor:
@@ -78,7 +86,7 @@ def normalised(advantages_NG: Tensor) -> Tensor:
     return advantages_NG / torch.where(size > 0, size, torch.ones_like(size))
 
 
-# ---- per token, with a value head
+# ---- advantages per token, with a value head
 
 
 def with_end_penalty(score_B: Tensor, finished_B: Tensor, penalty: float) -> Tensor:
@@ -144,6 +152,71 @@ def explained_variance(value_BT: Tensor, return_BT: Tensor, mask_BT: Tensor) -> 
     if not variance > 0:
         return None
     return float(1 - (returns_N - values_N).var(unbiased=False) / variance)
+
+
+# ---- losses
+
+
+def policy_gradient(log_prob_BT: Tensor, advantage: Tensor, mask_BT: Tensor) -> Tensor:
+    """−Σ advantage · log π(token), a scalar: REINFORCE (Williams 1992)."""
+    advantage_BT = _per_token(advantage, mask_BT, log_prob_BT)
+    return -(advantage_BT * log_prob_BT.masked_fill(~mask_BT, 0.0)).sum()
+
+
+def clipped(
+    log_prob_BT: Tensor, old_log_prob_BT: Tensor, advantage: Tensor, mask_BT: Tensor, clip: float
+) -> tuple[Tensor, Tensor]:
+    """−Σ min(ρ·A, clip(ρ, 1 ± clip)·A) with ρ = π / π_old per token: PPO (arXiv 1707.06347).
+
+    And how many tokens get no gradient, because they have gone far enough already.
+    old_log_prob_BT: of the policy that sampled. Where both policies are the same, the gradient is
+    that of `policy_gradient`.
+    """
+    advantage_BT = _per_token(advantage, mask_BT, log_prob_BT, old_log_prob_BT)
+    ratio_BT = (log_prob_BT - old_log_prob_BT.detach()).masked_fill(~mask_BT, 0.0).exp()
+    kept_BT = ratio_BT.clamp(1 - clip, 1 + clip)
+    gain_BT = torch.minimum(ratio_BT * advantage_BT, kept_BT * advantage_BT)
+    up_BT = (advantage_BT > 0) & (ratio_BT > 1 + clip)
+    down_BT = (advantage_BT < 0) & (ratio_BT < 1 - clip)
+    return -gain_BT.masked_fill(~mask_BT, 0.0).sum(), ((up_BT | down_BT) & mask_BT).sum()
+
+
+def entropy_bonus(entropy_B: Tensor, weight: float) -> Tensor:
+    """−weight · Σ entropy of the position: keeps a policy from settling on one place too early.
+
+    Left out: the entropy of the sentence, whose bonus makes a language model ramble.
+    """
+    return -weight * entropy_B.sum()
+
+
+def value_loss(
+    value_BT: Tensor, old_value_BT: Tensor, return_BT: Tensor, mask_BT: Tensor, clip: float | None
+) -> Tensor:
+    """½·Σ max((V − R)², (V_clipped − R)²), a scalar; V_clipped keeps within ±clip of the old value.
+
+    clip None: the plain squared error.
+    """
+    for tensor in (value_BT, old_value_BT, return_BT):
+        _same_shape(tensor, mask_BT)
+    value_BT, old_value_BT, return_BT = (
+        tensor.masked_fill(~mask_BT, 0.0)
+        for tensor in (value_BT, old_value_BT.detach(), return_BT.detach())
+    )
+    error_BT = (value_BT - return_BT).square()
+    if clip is not None:
+        kept_BT = old_value_BT + (value_BT - old_value_BT).clamp(-clip, clip)
+        error_BT = torch.maximum(error_BT, (kept_BT - return_BT).square())
+    return 0.5 * error_BT.sum()
+
+
+def _per_token(advantage: Tensor, mask_BT: Tensor, *others: Tensor) -> Tensor:
+    """[B, T], without a gradient; all shapes are checked."""
+    for tensor in others:
+        _same_shape(tensor, mask_BT)
+    if advantage.shape == mask_BT.shape[:1]:
+        advantage = advantage[:, None].expand_as(mask_BT)
+    _same_shape(advantage, mask_BT)
+    return advantage.detach()
 
 
 def _same_shape(tensor: Tensor, mask_BT: Tensor) -> None:

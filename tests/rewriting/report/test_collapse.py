@@ -2,7 +2,8 @@
 
 import pytest
 
-from policies.training.collapse import WINDOW, new_warnings, signs
+from rewriting.exchange import MECHANISMS
+from rewriting.report.collapse import EDITS, RESPONSES, WINDOW, new_warnings, signs
 
 GOOD = {
     "distinct_sentences": 0.9,
@@ -114,3 +115,25 @@ def test_said_once_until_it_clears() -> None:
     said = [end for end in range(1, len(log) + 1) if new_warnings(log[:end])]
     # Share 1 for 19 of 20 rows and 0.2 for one: a mean of 0.96, just above 0.95.
     assert said == [20 + 19, 80 + 19]
+
+
+def test_signs_are_seen_in_the_figures_of_ppo() -> None:
+    good = {"distinct_responses": 0.9, "response_tokens": 9.0, "reward_std": 0.5}
+    good |= {"share_questions": 0.4, "share_opening": 0.1}
+    good |= {f"rewards/level_alignment/{m}": 0.3 for m in MECHANISMS}
+    bad: dict[str, dict[str, float]] = {
+        "alike": {"distinct_responses": 0.0},
+        "long": {"response_tokens": 30.0},
+        "flat": {"reward_std": 0.0},
+        "questions": {"share_questions": 1.0},
+        "opening": {"share_opening": 0.9},
+        "mechanism": {f"rewards/level_alignment/{MECHANISMS[2]}": 0.6},
+    }
+    assert set(bad) == set(RESPONSES.remedies) == set(EDITS.remedies) - {"keeps"}
+    for sign, changed in bad.items():
+        log = [good] * WINDOW + [good | changed] * WINDOW
+        said = [new_warnings(log[:end]) for end in range(1, len(log) + 1)]
+        (text,) = [text for texts in said for text in texts]
+        assert list(signs(log)) == [sign]
+        assert text.endswith(RESPONSES.remedies[sign])
+        assert "sentence" not in text

@@ -4,16 +4,14 @@ import pytest
 import torch
 
 from policies.editing.actions import Action
-from policies.training.reinforce.log import (
+from policies.training.reinforce.rollouts import (
+    Episode,
     Outcome,
-    distinct,
-    is_question,
+    Turn,
     kl_summary,
     outcomes_of,
-    share_of_opening,
     summary,
 )
-from policies.training.rollouts import Episode, Turn
 from rewards.reward_sum import Scores
 from rewriting.exchange import Exchange, Rewrite
 from rewriting.loop import EditState
@@ -71,21 +69,6 @@ def test_what_is_not_known_is_left_out() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("sentence", "expected"),
-    [("Why?", True), ("Why?!", True), ('"Why?"', True), ("Why? Oh.", False), ("Why.", False)],
-)
-def test_questions(sentence: str, expected: bool) -> None:
-    assert is_question(sentence) is expected
-
-
-def test_openings() -> None:
-    asked = ["How do you feel?", "how do YOU, then?", "How did it go?", "I see."]
-    assert share_of_opening(asked) == 0.5
-    assert share_of_opening(["Oh.", "oh"]) == 1
-    assert share_of_opening(["Oh."]) is None
-
-
 def test_what_happened_to_an_episode() -> None:
     """Two inserts, the first of which is replaced: figures of sentences are of what stands."""
     log_probs = [torch.tensor([-0.1, -1.0, -2.0]), torch.tensor([-0.2, -3.0])]
@@ -104,9 +87,3 @@ def test_what_happened_to_an_episode() -> None:
     assert outcome.num_tokens == (1,)
     assert outcome.surprisals == (1.0, 2.0, 3.0)
     assert outcome.parts == {"a/explorations": 0.25}
-
-
-def test_distinct() -> None:
-    assert distinct(["a", "b", "c"]) == 1
-    assert distinct(["a", "A ", "a"]) == 0
-    assert distinct(["a"]) is None

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from policies.training import advantages, losses
+from policies.training import objective
 
 NAN = math.nan
 MASK = torch.tensor([[True, True, True], [True, False, False]])
@@ -13,14 +13,14 @@ MASK = torch.tensor([[True, True, True], [True, False, False]])
 
 def test_the_score_comes_with_the_last_token_and_the_penalty_with_each() -> None:
     penalty_BT = torch.tensor([[0.1, 0.2, -0.3], [0.5, NAN, NAN]])
-    reward_BT = advantages.token_rewards(torch.tensor([2.0, -1.0]), penalty_BT, MASK)
+    reward_BT = objective.token_rewards(torch.tensor([2.0, -1.0]), penalty_BT, MASK)
     expected = torch.tensor([[-0.1, -0.2, 2.3], [-1.5, 0.0, 0.0]])
     torch.testing.assert_close(reward_BT, expected)
 
 
 def test_a_row_without_a_token_has_no_reward() -> None:
     mask = torch.tensor([[False, False], [True, True]])
-    reward_BT = advantages.token_rewards(torch.tensor([5.0, 1.0]), torch.zeros(2, 2), mask)
+    reward_BT = objective.token_rewards(torch.tensor([5.0, 1.0]), torch.zeros(2, 2), mask)
     assert reward_BT.tolist() == [[0.0, 0.0], [0.0, 1.0]]
 
 
@@ -33,14 +33,14 @@ def test_advantages_by_hand() -> None:
     """
     reward_BT = torch.tensor([[0.0, 1.0, 4.0], [2.0, NAN, NAN]])
     value_BT = torch.tensor([[1.0, 2.0, 3.0], [0.5, NAN, 7.0]])
-    advantage_BT, return_BT = advantages.gae(reward_BT, value_BT, MASK, gamma=0.5, lam=0.5)
+    advantage_BT, return_BT = objective.gae(reward_BT, value_BT, MASK, gamma=0.5, lam=0.5)
     assert advantage_BT.tolist() == [[0.1875, 0.75, 1.0], [1.5, 0.0, 0.0]]
     assert return_BT.tolist() == [[1.1875, 2.75, 4.0], [2.0, 0.0, 0.0]]
 
 
 def test_with_lambda_1_an_advantage_is_all_that_came_less_the_value() -> None:
     reward_BT, value_BT = torch.randn(2, 3), torch.randn(2, 3)
-    advantage_BT, return_BT = advantages.gae(reward_BT, value_BT, MASK, gamma=1.0, lam=1.0)
+    advantage_BT, return_BT = objective.gae(reward_BT, value_BT, MASK, gamma=1.0, lam=1.0)
     assert return_BT[0].tolist() == pytest.approx(
         [float(reward_BT[0, t:].sum()) for t in range(3)], abs=1e-6
     )
@@ -56,19 +56,19 @@ def test_every_token_of_a_row_counts_and_none_after_it(length: int) -> None:
         new[0, changed] = 0.1
         inside = changed < length
         zero, one = torch.zeros(1, 3), torch.ones(1, 3)
-        assert (losses.clipped(new, zero, one, mask, 0.2) != -length) == inside
-        assert (losses.value_loss(new, zero, one, mask, None) != 0.5 * length) == inside
-        assert bool(losses.ratios(new, zero, mask)[0, changed] != 1) == inside
+        assert (objective.clipped(new, zero, one, mask, 0.2)[0] != -length) == inside
+        assert (objective.clipped(new, zero, one, mask, 0.05)[1] == 1) == inside
+        assert (objective.value_loss(new, zero, one, mask, None) != 0.5 * length) == inside
 
 
 def test_whitening_by_hand() -> None:
     x_BT = torch.tensor([[1.0, 2.0, 3.0], [6.0, NAN, 100.0]])  # mean 3, variance (4+1+0+9)/4
-    white = advantages.whitened(x_BT, MASK)
+    white = objective.whitened(x_BT, MASK)
     deviation = 3.5**0.5
     expected = torch.tensor([[-2.0, -1.0, 0.0], [3.0, 0.0, 0.0]]) / deviation
     torch.testing.assert_close(white, expected)
-    assert advantages.whitened(torch.full((2, 3), 4.0), MASK).abs().max() == 0
-    assert advantages.whitened(x_BT, torch.zeros_like(MASK)).abs().max() == 0
+    assert objective.whitened(torch.full((2, 3), 4.0), MASK).abs().max() == 0
+    assert objective.whitened(x_BT, torch.zeros_like(MASK)).abs().max() == 0
 
 
 def test_the_policy_loss_by_hand() -> None:
@@ -77,13 +77,12 @@ def test_the_policy_loss_by_hand() -> None:
     ratio = torch.tensor([[1.5, 0.5, 1.5], [0.5, NAN, 9.0]])
     advantage = torch.tensor([[2.0, 1.0, -1.0], [-1.0, NAN, 5.0]])
     log_prob = ratio.log().requires_grad_()
-    loss = losses.clipped(log_prob, torch.zeros(2, 3), advantage, mask, 0.2)
+    loss, num_clipped = objective.clipped(log_prob, torch.zeros(2, 3), advantage, mask, 0.2)
     assert loss.item() == pytest.approx(-(2.4 + 0.5 - 1.5 - 0.8))
     loss.backward()
     # −ρ·A where it is not clipped; nothing where it is, or where there is no token.
     torch.testing.assert_close(log_prob.grad, torch.tensor([[0.0, -0.5, 1.5], [0.0, 0.0, 0.0]]))
-    count = losses.num_clipped(log_prob, torch.zeros(2, 3), advantage, mask, 0.2)
-    assert int(count) == 2
+    assert int(num_clipped) == 2
 
 
 def test_the_value_loss_by_hand() -> None:
@@ -91,17 +90,17 @@ def test_the_value_loss_by_hand() -> None:
     value = torch.tensor([[1.0, 1.0, 0.1], [3.0, NAN, NAN]], requires_grad=True)
     returns = torch.tensor([[2.0, 0.0, 1.0], [3.0, NAN, 1.0]])
     old = torch.tensor([[0.0, 0.0, 0.0], [3.0, 1.0, NAN]])
-    loss = losses.value_loss(value, old, returns, MASK, 0.2)
+    loss = objective.value_loss(value, old, returns, MASK, 0.2)
     assert loss.item() == pytest.approx(0.5 * (3.24 + 1 + 0.81 + 0))
     loss.backward()
     # The clipped one is flat; the others pull by V − R.
     torch.testing.assert_close(value.grad, torch.tensor([[0.0, 1.0, -0.9], [0.0, 0.0, 0.0]]))
-    plain = losses.value_loss(value, old, returns, MASK, None)
+    plain = objective.value_loss(value, old, returns, MASK, None)
     assert plain.item() == pytest.approx(0.5 * (1 + 1 + 0.81))
 
 
 def test_a_missing_end_costs() -> None:
-    score_B = advantages.with_end_penalty(
+    score_B = objective.with_end_penalty(
         torch.tensor([1.0, 1.0]), torch.tensor([True, False]), penalty=0.4
     )
     assert score_B.tolist() == pytest.approx([1.0, 0.6])
@@ -109,15 +108,15 @@ def test_a_missing_end_costs() -> None:
 
 def test_what_the_value_head_foresaw() -> None:
     returns = torch.tensor([[1.0, 2.0, 3.0], [4.0, NAN, NAN]])
-    assert advantages.explained_variance(returns, returns, MASK) == 1
-    assert advantages.explained_variance(torch.zeros(2, 3), returns, MASK) == pytest.approx(0)
+    assert objective.explained_variance(returns, returns, MASK) == 1
+    assert objective.explained_variance(torch.zeros(2, 3), returns, MASK) == pytest.approx(0)
     half = returns / 2  # the rest has a quarter of the variance
-    assert advantages.explained_variance(half, returns, MASK) == pytest.approx(0.75)
-    assert advantages.explained_variance(returns, torch.ones(2, 3), MASK) is None
+    assert objective.explained_variance(half, returns, MASK) == pytest.approx(0.75)
+    assert objective.explained_variance(returns, torch.ones(2, 3), MASK) is None
 
 
 def test_shapes_that_do_not_fit_are_an_error() -> None:
     with pytest.raises(ValueError, match="shapes differ"):
-        advantages.gae(torch.zeros(2, 2), torch.zeros(2, 3), MASK)
+        objective.gae(torch.zeros(2, 2), torch.zeros(2, 3), MASK)
     with pytest.raises(ValueError, match="shapes differ"):
-        losses.clipped(torch.zeros(2, 3), torch.zeros(3), torch.zeros(2, 3), MASK, 0.2)
+        objective.clipped(torch.zeros(2, 3), torch.zeros(3), torch.zeros(2, 3), MASK, 0.2)

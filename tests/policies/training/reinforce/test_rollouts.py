@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from policies.editing.actions import Action, LogProbs
-from policies.training.rollouts import column_names, joint, padded, reward_columns, sample_episodes
+from policies.training.reinforce.rollouts import joint, padded, reward_columns, sample_episodes
+from rewriting.data.columns import column_names
 from rewriting.edits import apply_edits
 from rewriting.exchange import Exchange, Label
 from tests.policies.training.toy_agent import ToyAgent
@@ -127,11 +128,6 @@ def test_rewards_get_every_column_and_the_new_sentences() -> None:
     assert columns["seeker_post"] == ["I failed.", "She left."]
     assert columns["topic"] == ["school", None]
     assert columns["explorations"] == [None, 1]
-
-
-def test_a_column_cannot_pass_for_what_the_rewards_are_given() -> None:
-    exchange = Exchange("a", "b", extra={"completions": "x", "update": 1, "sentence": "y", "z": 2})
-    assert column_names([exchange]) == ["id", "seeker_post", "response_post", "z"]
 
 
 def test_a_blank_sentence_is_a_keep() -> None:

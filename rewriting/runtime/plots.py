@@ -1,53 +1,54 @@
-"""The curves of a training run as one picture."""
+"""The log of a training run as one picture, drawn while it goes on.
+
+The page of a report has curves of its own, drawn without matplotlib (rewriting/report/charts.py).
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
+
+from rewriting.runtime.files import disk_errors
 
 COLUMNS = 3
-PANELS: Final[Mapping[str, Sequence[str]]] = {
-    "KL to the reference": ("kl_k1", "kl_k3"),
-    "actions": ("share_insert", "share_replace", "share_keep"),
-    "new sentences, tokens": ("sentence_tokens",),
-    "distinct sentences": ("distinct_sentences",),
-    "one trick": ("share_questions", "share_opening"),
-    "entropy of the position": ("position_entropy",),
-    "entropy of a token": ("token_entropy",),
-}
 
 
 def plot_curves(
     rows: Sequence[Mapping[str, float]],
     path: Path,
     title: str,
-    health: Mapping[str, Sequence[str]] = PANELS,
+    others: Mapping[str, Sequence[str]],
 ) -> None:
-    """A picture with a panel for the total, each reward term and its parts, and the signs of
-    health."""
+    """A picture with a panel for the reward, each term of it and its parts, where there are any.
+
+    others: more panels, title → the figures in it.
+    """
     from matplotlib.figure import Figure
 
-    panels = {"reward": ["reward"]} | reward_panels(rows) | dict(health)
+    panels = {"reward": ["reward"]} | reward_panels(rows) | dict(others)
     known = {name for row in rows for name in row}
     panels = {name: keys for name, keys in panels.items() if known.intersection(keys)}
-    lines = math.ceil(len(panels) / COLUMNS) or 1
-    height = 2.6 * lines + 0.8
-    figure = Figure(figsize=(4 * COLUMNS, height))
+    columns = min(COLUMNS, len(panels)) or 1
+    lines = math.ceil(len(panels) / columns) or 1
+    width, height = 4 * columns, 2.6 * lines + 0.8
+    figure = Figure(figsize=(width, height))
     # By hand: matplotlib's own layouts take several times as long as the drawing.
-    figure.subplots_adjust(0.06, 0.6 / height, 0.98, 1 - 0.8 / height, wspace=0.25, hspace=0.45)
+    left, right, bottom, top = 0.72 / width, 1 - 0.24 / width, 0.6 / height, 1 - 0.8 / height
+    figure.subplots_adjust(left, bottom, right, top, wspace=0.25, hspace=0.45)
     figure.suptitle(title)
     figure.supxlabel("step")
     for number, (name, keys) in enumerate(panels.items(), 1):
-        axes = figure.add_subplot(lines, COLUMNS, number, title=name)
+        axes = figure.add_subplot(lines, columns, number, title=name)
         for key in (key for key in keys if key in known):
             label = key.rpartition("/")[2].removeprefix("share_")
             _curve(axes, rows, key, label=label, smooth=True)
             _curve(axes, rows, f"dev/{key}", label=f"{label}, dev", marker="o", markersize=3)
         if len(keys) > 1 or f"dev/{keys[0]}" in known:
             axes.legend(fontsize="x-small")
-    figure.savefig(path, dpi=100)
+    with disk_errors(path):
+        figure.savefig(path, dpi=100)
 
 
 def reward_panels(rows: Sequence[Mapping[str, float]]) -> dict[str, Sequence[str]]:
@@ -70,12 +71,8 @@ def _curve(
         return
     if smooth and len(values) >= 20:
         (faint,) = axes.plot(steps, values, lw=0.5, alpha=0.35)
-        window = max(5, len(values) // 20)
-        values = [math.fsum(w) / len(w) for w in _windows(values, window)]
+        length = max(5, len(values) // 20)
+        before = [values[max(0, end - length) : end] for end in range(1, len(values) + 1)]
+        values = [math.fsum(window) / len(window) for window in before]
         style["color"] = faint.get_color()
     axes.plot(steps, values, lw=1.4, **style)
-
-
-def _windows(values: Sequence[float], length: int) -> list[Sequence[float]]:
-    """For each value, itself and those before it, `length` at the most."""
-    return [values[max(0, end - length) : end] for end in range(1, len(values) + 1)]
