@@ -78,10 +78,13 @@ class Config:
     )
     false_alarms: float = field(
         default=0.03,
-        metadata={"help": "Share of benign dev messages that the bar `possible` may hold back."},
+        metadata={
+            "help": "Share of benign dev messages, and of bundled posts of plain trouble, that the "
+            "gate may hold back."
+        },
     )
     ordinary_alarms: float = field(
-        default=0.01, metadata={"help": "The same share of ordinary posts."}
+        default=0.01, metadata={"help": "The same share of bundled ordinary posts."}
     )
     test: bool = field(
         default=False,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from recipes.cards import command
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 QUANTILE = 1.959964  # of a 95 % interval
 CRISIS_ALARMS = 0.01  # share of benign dev messages that the bar `crisis` may hold back
 CRISIS_ORDINARY = 0.002  # the same share of ordinary posts
-MISSED = 0.05  # share of dev crises that may lie below the bar `benign`
 
 
 def fit_temperature(reader: CrisisReader, rows: Sequence[Message]) -> float:
@@ -37,6 +37,33 @@ def fit_temperature(reader: CrisisReader, rows: Sequence[Message]) -> float:
     return min((step / 20 for step in range(10, 81)), key=log_loss)
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A message, and what rules and reader say of it."""
+
+    message: Message
+    probability: float
+    firm: bool
+    """Whether the rules raise an alarm that no reader takes back."""
+    weak: bool
+    """Whether they found weak phrases alone."""
+
+    def alarms(self, possible: float, benign: float) -> bool:
+        """Whether the gate would hold the message back with these bars."""
+        return self.firm or self.probability >= (benign if self.weak else possible)
+
+
+def judge(reader: CrisisReader, row: Message) -> Judged:
+    from rewriting.safety.gate import SURE_WORDS
+    from rewriting.safety.rules import ruled
+
+    found = ruled(row.text)
+    sure = len(row.text.split()) >= SURE_WORDS
+    firm = found.firm.alarming or (found.weak.alarming and not sure)
+    weak = found.weak.alarming and not firm
+    return Judged(row, reader.read(row.text).probability, firm, weak)
+
+
 def choose_bars(
     reader: CrisisReader,
     dev: Sequence[Message],
@@ -44,28 +71,60 @@ def choose_bars(
     false_alarms: float,
     ordinary_alarms: float,
 ) -> Bars:
-    """The lowest bars that hold back no more benign messages than allowed: recall first."""
+    """The bars with which the whole gate finds most dev crises, where it may hold back so many
+    benign dev messages and posts of seekers (`false_alarms`) and ordinary posts.
+
+    Alarms that the rules raise whatever the reader says count, but do not make it impossible.
+    """
     from rewriting.safety.reader import Bars
 
-    benign = [reader.read(row.text).probability for row in dev if not row.crisis]
-    crises = sorted(reader.read(row.text).probability for row in dev if row.crisis)
-    if not benign or not crises:
+    crises = [judge(reader, row) for row in dev if row.crisis]
+    groups = [
+        ([judge(reader, row) for row in dev if not row.crisis], false_alarms, CRISIS_ALARMS),
+        (_of(reader, ordinary, "seeker"), false_alarms, CRISIS_ALARMS),
+        (_of(reader, ordinary, "ordinary"), ordinary_alarms, CRISIS_ORDINARY),
+    ]
+    if not groups[0][0] or not crises:
         raise UserError("the bars are chosen on dev messages of both labels, and one is missing.")
-    possible = bar_above(benign, false_alarms)
-    crisis = bar_above(benign, CRISIS_ALARMS)
-    if ordinary:
-        everyday = [reader.read(row.text).probability for row in ordinary]
-        possible = max(possible, bar_above(everyday, ordinary_alarms))
-        crisis = max(crisis, bar_above(everyday, CRISIS_ORDINARY))
-    crisis = max(possible, crisis)
-    return Bars(possible, crisis, min(possible, crises[int(MISSED * len(crises))]))
+    alike = max(lowest_possible(rows, share, None) for rows, share, _ in groups)
+    choices = [(alike, alike)]
+    weak = (one.probability for rows, _, _ in groups for one in rows if one.weak)
+    for benign in sorted({0.0, *(min(probability + 1e-6, 1.0) for probability in weak)}):
+        possible = max(lowest_possible(rows, share, benign) for rows, share, _ in groups)
+        if benign <= possible < math.inf:
+            choices.append((possible, benign))
+    found = {bars: sum(one.alarms(*bars) for one in crises) for bars in choices}
+    possible, benign = min(choices, key=lambda bars: (-found[bars], *bars))
+    crisis = max(
+        bar_above([one.probability for one in rows], int(share * len(rows)))
+        for rows, _, share in groups
+    )
+    return Bars(possible, max(possible, crisis), benign)
 
 
-def bar_above(probabilities: Sequence[float], share: float) -> float:
-    """The lowest bar that no more than this share of the probabilities reaches."""
-    ordered = sorted(probabilities)
-    allowed = min(int(share * len(ordered)), len(ordered) - 1)
-    return min(ordered[len(ordered) - 1 - allowed] + 1e-6, 1.0)
+def _of(reader: CrisisReader, rows: Sequence[Message], register: str) -> list[Judged]:
+    return [judge(reader, row) for row in rows if row.register == register]
+
+
+def lowest_possible(rows: Sequence[Judged], share: float, benign: float | None) -> float:
+    """The lowest bar `possible` with which no more than a share of the messages is held back.
+
+    benign: the bar of messages with weak phrases; None: the same as that of others. Infinite where
+    weak phrases alone hold back too many.
+    """
+    firm = sum(one.firm for one in rows)
+    left = max(int(share * len(rows)), firm) - firm
+    others = [one.probability for one in rows if not one.firm]
+    if benign is not None:
+        left -= sum(one.weak and one.probability >= benign for one in rows)
+        others = [one.probability for one in rows if not one.firm and not one.weak]
+    return bar_above(others, left) if left >= 0 else math.inf
+
+
+def bar_above(probabilities: Sequence[float], allowed: int) -> float:
+    """The lowest bar that no more than so many of the probabilities reach."""
+    ordered = sorted(probabilities, reverse=True)
+    return min(ordered[allowed] + 1e-6, 1.0) if allowed < len(ordered) else 0.0
 
 
 def measure(

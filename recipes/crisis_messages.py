@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rewriting.data.load import SAMPLE, load_exchanges
+from rewriting.data.load import SAMPLE
 from rewriting.errors import UserError
 from rewriting.safety.spelling import folded, plain_words
 
@@ -29,7 +29,12 @@ KIND_OF_REGISTER = {
     "overdose": "an overdose",
 }
 """Registers that say what a crisis is about; the others say how it is told."""
-ORDINARY = ("sample:train", "sample:dev", "sample:calm", "sample:everyday")
+PARTED = {"train": "seeker", "dev": "seeker", "calm": "ordinary", "everyday": "ordinary"}
+PARTED |= {"fits_train": "seeker"}
+LEARNT = dict.fromkeys(("clubs", "counter", "enquiries", "technical_support"), "ordinary")
+LEARNT |= dict.fromkeys(("rewrites_train", "counterfactuals_train"), "seeker")
+"""Bundled files of posts that are no crisis → their register. A seeker tells of plain trouble and
+low mood; an ordinary post tells of nothing grave. Of the first files every other post is learnt."""
 MIXED_WORDS = 60  # a message and an ordinary post have at most so many words together
 LABELS = ("crisis", "benign")
 WORD = re.compile(r"[a-z]{4,}", re.IGNORECASE)
@@ -74,15 +79,25 @@ def messages(folder: str, part: str) -> list[Message]:
 
 
 def ordinary_posts() -> tuple[list[Message], list[Message]]:
-    """Bundled posts without an alarming word: those to learn from, and those to choose bars by.
+    """Bundled posts that are no crisis: those to learn from, and those to choose bars by."""
+    parted: dict[str, Message] = {}
+    for name, register in PARTED.items():
+        for post in bundled_posts(name):
+            parted.setdefault(post, Message(post, False, register))
+    learnt = dict(list(parted.items())[::2])
+    kept = dict(list(parted.items())[1::2])
+    for name, register in LEARNT.items():
+        for post in bundled_posts(name):
+            if post not in kept:
+                learnt.setdefault(post, Message(post, False, register))
+    return list(learnt.values()), list(kept.values())
 
-    They go to either side, one after the other.
-    """
-    posts = [exchange.seeker_post for source in ORDINARY for exchange in load_exchanges(source)]
-    lines = (SAMPLE / "fits_train.jsonl").read_text(encoding="utf-8").splitlines()
-    posts += [post for line in lines for post in json.loads(line)["posts"]]
-    rows = [Message(post, False, "ordinary") for post in dict.fromkeys(posts)]
-    return rows[::2], rows[1::2]
+
+def bundled_posts(name: str) -> list[str]:
+    """The different posts of a bundled file, in order."""
+    rows = map(json.loads, (SAMPLE / f"{name}.jsonl").read_text(encoding="utf-8").splitlines())
+    posts = (post for row in rows for post in row.get("posts") or [row["seeker_post"]])
+    return list(dict.fromkeys(posts))
 
 
 def noisy_copies(rows: Sequence[Message], share: float, seed: int) -> list[Message]:

@@ -3,7 +3,7 @@
 Rules, a learned reader and a user's classifier each give a verdict, and the gravest counts: reader
 and classifier make a verdict graver, never lighter. One exception is written into the rules
 themselves: a phrase that is marked there as weak, such as the bare word "overdose", does not count
-where the reader finds the whole text surely benign. The gate fails closed: a reader or classifier
+where the reader finds the whole text benign. The gate fails closed: a reader or classifier
 that fails, or answers in a way that is no verdict, counts as a crisis.
 """
 
@@ -27,7 +27,7 @@ Classifier = Callable[[str], Any]
 """Text → a `Verdict`, or one of its levels: "clear", "unchecked", "possible", "crisis"."""
 
 TURNS_TOGETHER = 3  # the last turns of a history that are read together with the post
-SURE_WORDS = 5  # of a shorter text the reader is never sure that it is benign
+SURE_WORDS = 5  # a weak phrase in a shorter text counts whatever the reader says
 
 
 def check_post(text: str, classifier: Classifier | None = None) -> Verdict:
@@ -130,7 +130,7 @@ class Gate:
 def read(reader: CrisisReader, text: str, found: Ruled) -> Verdict:
     """The verdict of rules and reader together; a crisis where the reader fails.
 
-    Weak phrases count as possible, and not at all where the reader is sure that a text is benign.
+    Weak phrases count as possible, and not at all where the reader finds a text benign.
     """
     try:
         reading = reader.read(text)

@@ -49,7 +49,7 @@ class Phrase:
     expression: str
     needs: tuple[frozenset[str], ...] = ()
     weak: bool = False
-    """Whether it does not count where the reader finds the whole text surely benign."""
+    """Whether it does not count where the reader finds the whole text benign."""
 
     @property
     def pattern(self) -> re.Pattern[str]:

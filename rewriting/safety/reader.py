@@ -59,7 +59,7 @@ class Bars:
     possible: float = 0.5
     crisis: float = 0.9
     benign: float = 0.02
-    """Below this a text is surely benign, and a weak phrase of the rules does not count."""
+    """From here on a weak phrase of the rules counts."""
 
 
 class CrisisReader(nn.Module):

@@ -20,7 +20,7 @@ MAX_REASONS = 6
 @dataclass(frozen=True, slots=True)
 class Ruled:
     """What the rules say: what holds whatever a reader says, and what does not where it finds the
-    text surely benign."""
+    text benign."""
 
     firm: Verdict
     weak: Verdict

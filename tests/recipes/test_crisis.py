@@ -133,9 +133,9 @@ def test_ways_of_telling_have_no_kind_and_cost_none() -> None:
     assert set(KIND_OF_REGISTER.values()) == set(KINDS)
 
 
-@pytest.mark.parametrize(("share", "bar"), [(0.0, 0.6), (0.25, 0.4), (0.5, 0.2), (1.0, 0.1)])
-def test_a_bar_is_reached_by_no_more_than_its_share(share: float, bar: float) -> None:
-    assert bar_above([0.1, 0.2, 0.4, 0.6], share) == pytest.approx(bar, abs=1e-5)
+@pytest.mark.parametrize(("allowed", "bar"), [(0, 0.6), (1, 0.4), (3, 0.1), (4, 0.0)])
+def test_a_bar_is_reached_by_no_more_than_allowed(allowed: int, bar: float) -> None:
+    assert bar_above([0.1, 0.2, 0.4, 0.6], allowed) == pytest.approx(bar, abs=1e-5)
 
 
 def test_bars_are_the_lowest_that_the_false_alarms_allow() -> None:
@@ -143,11 +143,26 @@ def test_bars_are_the_lowest_that_the_false_alarms_allow() -> None:
     bars = choose_bars(FAKE, dev, (), 0.1, 0.0)
     assert bars.possible == pytest.approx(0.17, abs=1e-5)
     assert bars.crisis == pytest.approx(0.19, abs=1e-5)
-    assert bars.benign == 0.05
+    assert bars.benign == 0.0
     ordinary = told(False, 0.01, 0.4, register="ordinary")
     assert choose_bars(FAKE, dev, ordinary, 0.1, 0.0).possible == pytest.approx(0.4, abs=1e-5)
     with pytest.raises(UserError, match="both labels"):
         choose_bars(FAKE, told(True, 0.9), (), 0.1, 0.0)
+
+
+def test_weak_phrases_have_a_bar_of_their_own() -> None:
+    def weak(crisis: bool, *probabilities: float) -> list[Message]:
+        return [Message(f"the overdose of that day {p}", crisis, "news") for p in probabilities]
+
+    dev = told(False, *(n / 100 for n in range(18))) + weak(False, 0.1, 0.3)
+    bars = choose_bars(FAKE, dev + told(True, 0.165) + weak(True, 0.12), (), 0.1, 0.0)
+    assert (bars.possible, bars.benign) == pytest.approx((0.16, 0.1), abs=1e-5)
+
+
+def test_firm_rules_do_not_make_bars_impossible() -> None:
+    firm = [Message("I want to kill myself, said the clown 0.9", False, "news")] * 3
+    bars = choose_bars(FAKE, firm + told(False, 0.2) + told(True, 0.5), (), 0.0, 0.0)
+    assert bars.possible == pytest.approx(0.2, abs=1e-5)
 
 
 def test_the_temperature_cools_one_that_is_too_sure() -> None:
@@ -195,7 +210,8 @@ def test_mixed_copies_hold_a_message_and_an_ordinary_post() -> None:
 
 def test_ordinary_posts_are_parted() -> None:
     learnt, kept = ordinary_posts()
-    assert abs(len(learnt) - len(kept)) <= 1
+    assert len(learnt) > len(kept) > 1000
+    assert {row.register for row in kept} == {"ordinary", "seeker"}
     assert not {row.text for row in learnt} & {row.text for row in kept}
     assert not any(row.crisis for row in (*learnt, *kept))
 
