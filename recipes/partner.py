@@ -56,6 +56,13 @@ class Config:
         default="sample",
         metadata={"help": "Labelled exchanges, sources separated by commas."},
     )
+    sentences: str = field(
+        default="",
+        metadata={
+            "help": "Posts with sentences that fit them, whose saying the warm start learns too: "
+            "sample:sense, sample:fits; '': none."
+        },
+    )
     keep_crisis: bool = field(
         default=False, metadata={"help": "Train on what the safety gate calls a crisis too."}
     )

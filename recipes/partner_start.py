@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.cards import command, write_card
+from recipes.sources import sources_of
 from rewriting.exchange import Exchange
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def warm_up(
     from policies.editing.warm_start import supervised_loss
     from rewriting.runtime.training.supervised import train
 
-    rows = {name: supervision(config, splits[name]) for name in ("train", "dev")}
+    rows = {name: supervision(config, splits[name], name) for name in ("train", "dev")}
     if accelerator.is_main_process:
         show_supervision(rows["train"])
     folder = Path(config.output) / "warm_start"
@@ -53,17 +54,22 @@ def warm_up(
         write_card(folder / "policy", config, figures, warm_card(config, figures))
 
 
-def supervision(config: Config, exchanges: Sequence[Exchange]) -> list[Any]:
+def supervision(config: Config, exchanges: Sequence[Exchange], part: str) -> list[Any]:
     """What to learn from exchanges: edits that somebody wrote where there are any, and empathic
-    responses that are undone; in an order that follows from the seed."""
+    responses that are undone; and sentences that fit a post. In an order that follows from the
+    seed."""
     import random
 
+    from policies.editing.fitting_sentences import build_fitting
     from policies.editing.warm_start import build
     from policies.editing.written_edits import build_written
     from rewriting.runtime.seeds import derive_seed
 
     rows = build(exchanges, span_length=config.span_length, seed=config.seed)
     rows += build_written(exchanges, span_length=config.span_length)
+    rows += build_fitting(
+        sources_of(config.sentences), part, span_length=config.span_length, seed=config.seed
+    )
     random.Random(derive_seed(config.seed, "supervision")).shuffle(rows)
     return rows
 
@@ -71,8 +77,8 @@ def supervision(config: Config, exchanges: Sequence[Exchange]) -> list[Any]:
 def warm_settings(config: Config) -> dict[str, Any]:
     """What the warm start depends on: later choices about the rewards do not undo it."""
     names = (
-        "data keep_crisis from_policy model attention load_in_4bit compile rank alpha targets "
-        "span_length max_prompt_tokens max_new_tokens warm_steps warm_batch_size "
+        "data sentences keep_crisis from_policy model attention load_in_4bit compile rank alpha "
+        "targets span_length max_prompt_tokens max_new_tokens warm_steps warm_batch_size "
         "warm_learning_rate head_factor seed"
     )
     return {name: getattr(config, name) for name in names.split()}

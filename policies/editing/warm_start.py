@@ -49,13 +49,21 @@ class Supervised:
     sentence: str
     """Blank for keep."""
     kind: str
-    """insert, replace or keep."""
+    """insert, replace, keep; or say, where the place is not to be learnt."""
+    others: tuple[tuple[int, str], ...] = ()
+    """Further places and sentences in the same state, which is read once for all of them."""
 
     @property
     def size(self) -> int:
         """Characters to be read and written: rows of similar size make good micro-batches."""
         span = sum(map(len, self.state.span))
-        return len(self.state.exchange.seeker_post) + span + len(self.sentence)
+        written = len(self.sentence) + sum(len(sentence) for _, sentence in self.others)
+        return len(self.state.exchange.seeker_post) + span + written
+
+    @property
+    def actions(self) -> list[tuple[int, str]]:
+        """Every place and sentence to be learnt."""
+        return [(self.position, self.sentence), *self.others]
 
 
 def build(
@@ -158,8 +166,10 @@ def balanced(
 def summary(rows: Sequence[Supervised]) -> dict[str, dict[str, float]]:
     """Per kind: rows, the different ones of them, their share in percent, words of a sentence."""
     table: dict[str, dict[str, float]] = {}
-    for kind in SHARES:
+    for kind in (*SHARES, "say"):
         chosen = [row for row in rows if row.kind == kind]
+        if kind not in SHARES and not chosen:
+            continue
         table[kind] = {
             "rows": len(chosen),
             "different": len({id(row) for row in chosen}),
@@ -189,10 +199,12 @@ def supervised_loss(
     drown the one decision where to write. sum_tokens: the plain sum, the likelihood of the action.
     A loss for the supervised loop, whose module is `agent.module`.
     """
-    actions = [agent.action(row.position, row.sentence) for row in rows]
-    found = agent.log_probs([row.state for row in rows], actions, dropout=True)
-    total = found.position_B.sum()
+    wanted = [(row, place, sentence) for row in rows for place, sentence in row.actions]
+    actions = [agent.action(place, sentence) for _, place, sentence in wanted]
+    found = agent.log_probs([row.state for row, _, _ in wanted], actions, dropout=True)
+    placed_B = found.position_B.new_tensor([row.kind != "say" for row, _, _ in wanted])
+    total = (found.position_B * placed_B).sum()
     for tokens in found.tokens:
         if len(tokens):
             total = total + (tokens.sum() if sum_tokens else tokens.mean())
-    return -total, float(len(rows))
+    return -total, float(len(actions))
