@@ -77,7 +77,7 @@ class Config:
         default=0.3, metadata={"help": "Weight of the loss of the kind beside that of the crisis."}
     )
     false_alarms: float = field(
-        default=0.03,
+        default=0.04,
         metadata={
             "help": "Share of benign dev messages, and of bundled posts of plain trouble, that the "
             "gate may hold back."
