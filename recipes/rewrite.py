@@ -225,10 +225,10 @@ def print_safety(output: Path, help_text: str) -> None:
             elif safety["verdict"] != "clear":
                 counts[safety["verdict"]] += 1
             counts["rejected"] += bool(safety["reasons"]) and safety["verdict"] == "clear"
-    if counts["crisis"] or counts["possible"]:
+    if counts["crisis"] or counts["possible"] or counts["unchecked"]:
         print(
-            f"not rewritten: {counts['crisis']:,} crises, {counts['possible']:,} possible ones. "
-            f"`safety` says why.\n{help_text}"
+            f"not rewritten: {counts['crisis']:,} crises, {counts['possible']:,} possible ones, "
+            f"{counts['unchecked']:,} unchecked (not English). `safety` says why.\n{help_text}"
         )
     if counts["rejected"]:
         print(f"{counts['rejected']:,} replies came back as they were: every rewrite was rejected.")
