@@ -52,7 +52,8 @@ class Desk(Protocol):
     about: what /health tells of it: the policy, the rewards. help_text: whom to call in need.
     """
 
-    help_text: str
+    @property
+    def help_text(self) -> str: ...
 
     @property
     def about(self) -> Mapping[str, Any]: ...
