@@ -68,10 +68,7 @@ class BestOf:
 
     def ranked(self, exchanges: Sequence[Exchange], *, seed: int) -> list[list[Candidate]]:
         """The different candidates of each exchange, best first; of equals the earlier sample."""
-        samples = [
-            self.policy.rewrite(exchanges, seed=candidate_seed(seed, number))
-            for number in range(self.num_candidates)
-        ]
+        samples = self._samples(exchanges, seed)
         if self.margin is not None:
             samples.append([Rewrite(exchange, exchange.response_post) for exchange in exchanges])
         rows = [_different(row) for row in zip(*samples, strict=True)]
@@ -87,6 +84,13 @@ class BestOf:
             for place, rewrite in enumerate(rewrites)
         )
         return [sorted((next(found) for _ in row), key=self._rank) for row in rows]
+
+    def _samples(self, exchanges: Sequence[Exchange], seed: int) -> list[list[Rewrite]]:
+        """The rewrites of every candidate's seed, together where the policy can do that."""
+        seeds = [candidate_seed(seed, number) for number in range(self.num_candidates)]
+        if together := getattr(self.policy, "rewrites", None):
+            return list(together(exchanges, seeds))
+        return [self.policy.rewrite(exchanges, seed=one) for one in seeds]
 
     def _rank(self, candidate: Candidate) -> float:
         """Lowest first; a candidate to which no reward applies comes last."""

@@ -3,10 +3,12 @@
     python evaluate.py audit --data sample:test --json audit.json --html audit.html
     python evaluate.py audit --data data/epitome --split dev --limit 60
     python evaluate.py audit --stock my_sentences.txt --rewards '{my_rewards.py:kinder: 1}'
+    python evaluate.py audit --rewrites rewritten.jsonl
 
 Takes the sentence that carries the empathy out of labelled replies, puts stock sentences, nonsense
 and other posts' sentences in its place, and compares what the rewards pay for each. Run it before
-training: what is paid more than the real sentence is what an agent will learn to say.
+training: what is paid more than the real sentence is what an agent will learn to say. With
+--rewrites it asks of an agent's own sentences whether they are worth as much to somebody else.
 """
 
 from __future__ import annotations
@@ -65,6 +67,13 @@ class Config:
             "rewards/stock.txt."
         },
     )
+    rewrites: str = field(
+        default="",
+        metadata={
+            "help": "A .jsonl of `rewriting rewrite`: audit its new sentences instead, at home and "
+            "under another post; data, split, stock, limit and html are not used."
+        },
+    )
     rewards: str = field(
         default=PARTNER_REWARDS,
         metadata={"help": "The rewards to audit, as YAML; by default those of train.py partner."},
@@ -92,6 +101,8 @@ def run(config: Config) -> dict[str, Any]:
     from rewriting.runtime.progress import progress_bar
 
     may_write(config.json, config.overwrite)
+    if config.rewrites:
+        return run_rewrites(config)
     may_write(config.html, config.overwrite)
     stock, nonsense = read_sentences(config.stock or STOCK), read_sentences(NONSENSE)
     items = chosen_items(config)
@@ -110,6 +121,22 @@ def run(config: Config) -> dict[str, Any]:
         write_json(Path(config.json), found)
     if config.html:
         write_report(Path(config.html), page_of(config, audit, found))
+    return found
+
+
+def run_rewrites(config: Config) -> dict[str, Any]:
+    """The audit of a file of rewrites."""
+    from recipes.audit_rewrites import audit_rewrites, read_rewrites, show_rewrites
+    from rewards.named import Models, build_rewards, rewards_mapping
+    from rewriting.runtime.files import write_json
+
+    path = Path(config.rewrites).expanduser()
+    read_rewrites(path)  # what is wrong with it is said before models are loaded
+    found = audit_rewrites(path, build_rewards(config.rewards, Models()), config.seed)
+    found |= {"rewards": rewards_mapping(config.rewards), "seed": config.seed}
+    show_rewrites(found, config.rewrites)
+    if config.json:
+        write_json(Path(config.json), found)
     return found
 
 

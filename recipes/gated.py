@@ -1,9 +1,9 @@
 """Rewriting behind the safety gate: what is held back, what is rejected, what a line says of it.
 
 A post that is a crisis, or possibly one, gets its reply back as it was. A rewrite that says what a
-machine must not say, or has a new sentence that the kindness model finds hurtful or the sense model
-finds wrong for its post, is rejected, and the next candidate is taken; where none is left, the
-reply comes back as it was, with the reason.
+machine must not say, or has a new sentence that the kindness model finds hurtful, that the sense
+model finds wrong for its post, or that speaks of people whom nobody named, is rejected, and the
+next candidate is taken; where none is left, the reply comes back as it was, with the reason.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rewriting import Exchange, Rewrite, UserError
 from rewriting.runtime.seeds import derive_seed
 from rewriting.safety import HELP, Gate, Verdict
+from rewriting.safety.invented import invented
 from rewriting.safety.verdict import gravest
 
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ class Guard:
         unfit = self.sense.unfit(post, new) if self.sense is not None else []
         reasons = tuple(f'may hurt: "{sentence}"' for sentence in hurtful)
         reasons += tuple(f'wrong for this post: "{sentence}"' for sentence in unfit)
+        told = f"{post}\n{original}"
+        made_up = [words for sentence in new for words in invented(sentence, told)]
+        reasons += tuple(f'nobody spoke of: "{words}"' for words in made_up)
         return gravest(verdict, Verdict("crisis" if reasons else "clear", reasons))
 
 

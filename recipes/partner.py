@@ -116,6 +116,7 @@ class Config:
     steps: int = borrowed(Settings, "steps", 16, "Steps of reinforcement learning; 0: none.")
     batch_size: int = borrowed(Settings, "batch_size", 4, "Exchanges per step, over all processes.")
     num_samples: int = borrowed(Settings, "num_samples")
+    sentences_per_position: int = borrowed(Settings, "sentences_per_position")
     max_empathy: int = setting(
         6, "Train on responses with at most so much; unlabelled: 0.", least=0
     )

@@ -56,11 +56,15 @@ class Agent(Protocol):
     """Holds exactly the parameters that are trained (those with requires_grad)."""
 
     def sample(
-        self, states: Sequence[EditState], seeds: Sequence[int]
+        self,
+        states: Sequence[EditState],
+        seeds: Sequence[int],
+        position_seeds: Sequence[int] | None = None,
     ) -> tuple[list[Action], LogProbs]:
         """One action per state, and its log-probabilities, detached.
 
-        Row i depends on states[i] and seeds[i] alone.
+        Row i depends on states[i] and seeds[i] alone. position_seeds: what the positions are drawn
+        by instead, so that rows of the same state can share one.
         """
         ...
 

@@ -34,12 +34,13 @@ from policies.editing.prompt import Prompt, ending_tokens, instruction, state_pr
 from policies.editing.recomputing import Rest, read_at_once, recomputing
 from policies.editing.sentence_writer import SentenceWriter
 from policies.editing.settings import FILE, EditSettings, read_settings, write_settings
+from policies.editing.several import rewrites_together, state_seed
 from policies.reading.cached_reading import Reading
 from policies.reading.windows import check_window
 from rewriting.edits import Edit, num_positions
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange, Rewrite
-from rewriting.loop import EditState, rewrite_by_edits
+from rewriting.loop import EditState
 from rewriting.runtime.backbone import Backbone
 from rewriting.runtime.files import disk_errors
 from rewriting.runtime.model_options import DEFAULT, ModelOptions
@@ -266,17 +267,21 @@ class EditAgent:
 
     @torch.no_grad()
     def sample(
-        self, states: Sequence[EditState], seeds: Sequence[int]
+        self,
+        states: Sequence[EditState],
+        seeds: Sequence[int],
+        position_seeds: Sequence[int] | None = None,
     ) -> tuple[list[Action], LogProbs]:
         """One action per state; rows of similar length are sampled together."""
         if len(states) != len(seeds):
             raise ValueError(f"{len(states)} states for {len(seeds)} seeds")
+        both = list(zip(seeds, position_seeds or seeds, strict=True))
         prompts = [self.prompt(state) for state in states]
         order = sorted(range(len(prompts)), key=lambda row: len(prompts[row].tokens))
         found: dict[int, tuple[Action, Tensor, Tensor, Tensor]] = {}
         for start in range(0, len(order), self.batch_size):
             rows = order[start : start + self.batch_size]
-            batch = self._sample([prompts[row] for row in rows], [seeds[row] for row in rows])
+            batch = self._sample([prompts[row] for row in rows], [both[row] for row in rows])
             found |= dict(zip(rows, batch, strict=True))
         ordered = [found[row] for row in range(len(states))]
         zero = torch.zeros(0)  # so that no states give empty tensors
@@ -287,20 +292,23 @@ class EditAgent:
         )
 
     def _sample(
-        self, prompts: Sequence[Prompt], seeds: Sequence[int]
+        self, prompts: Sequence[Prompt], seeds: Sequence[tuple[int, int]]
     ) -> list[tuple[Action, Tensor, Tensor, Tensor]]:
-        """Actions, and their log-probabilities: position, tokens, entropy."""
+        """Actions, and their log-probabilities: position, tokens, entropy.
+
+        seeds: of the sentence and of the position.
+        """
         written: dict[int, tuple[list[int], list[Tensor]]] = {}
         with self._acting("policy") as (reading, head):
             logits_BP = self._read(reading, head, prompts)
             counts = [num_positions(len(prompt.ends)) for prompt in prompts]
-            row_seeds = [derive_seed(seed, "position") for seed in seeds]
+            row_seeds = [derive_seed(seed, "position") for _, seed in seeds]
             positions = sample_positions(logits_BP, row_seeds)
             writing = [row for row, count in enumerate(counts) if positions[row] < count - 1]
             if writing:
                 reading.select(writing)
                 leads = [self._lead(prompts[row], positions[row]) for row in writing]
-                row_seeds = [derive_seed(seeds[row], "sentence") for row in writing]
+                row_seeds = [derive_seed(seeds[row][0], "sentence") for row in writing]
                 sentences = self.writer.write(reading, leads, row_seeds)
                 written = dict(zip(writing, sentences, strict=True))
         log_probs_BP, entropy_B = logits_BP.log_softmax(dim=-1), entropy(logits_BP)
@@ -353,17 +361,15 @@ class EditAgent:
         return [action.edit(len(state.span)) for action, state in zip(actions, states, strict=True)]
 
     def rewrite(self, exchanges: Sequence[Exchange], *, seed: int) -> list[Rewrite]:
+        return self.rewrites(exchanges, [seed])[0]
+
+    def rewrites(self, exchanges: Sequence[Exchange], seeds: Sequence[int]) -> list[list[Rewrite]]:
+        """The rewrites of every seed, all sampled together."""
         length, edits = self.settings.span_length, self.settings.max_edits
-        return rewrite_by_edits(self, exchanges, seed=seed, span_length=length, max_edits=edits)
+        return rewrites_together(self.sample, exchanges, seeds, span_length=length, max_edits=edits)
 
 
 def _chosen(logits_BP: Tensor, actions: Sequence[Action]) -> Tensor:
     """[B]: log π of the position of each action."""
     chosen_B1 = torch.tensor([[action.position] for action in actions], device=logits_BP.device)
     return logits_BP.log_softmax(dim=-1).gather(1, chosen_B1)[:, 0]
-
-
-def state_seed(state: EditState, seed: int) -> int:
-    """A seed for one state, the same wherever in a file or batch it stands."""
-    posts = (state.exchange.seeker_post, state.exchange.response_post)
-    return derive_seed(seed, *posts, state.start, state.turn)

@@ -44,6 +44,21 @@ def leave_one_out(rewards_NG: Tensor) -> Tensor:
     return (filled_NG - mean_NG).masked_fill(~known_NG | (others_NG < 1), 0.0)
 
 
+def credit_of_positions(rewards_NG: Tensor, sharing: int) -> tuple[Tensor, Tensor]:
+    """Two advantages, [N, G] each: of the first position, and of all that was said after it.
+
+    Every `sharing` samples in a row have the same first position. What they earn in the mean,
+    against the mean of the other positions, is the position's; what each earns against the others
+    at its place is its own. Both baselines leave out the actions that they are for, so the mean
+    gradient is the policy's; a good sentence at a bad place no longer speaks for the place.
+    """
+    rewards_NPS = rewards_NG.unflatten(-1, (-1, sharing))
+    own_NG = leave_one_out(rewards_NPS).flatten(-2)
+    place_NP = leave_one_out(rewards_NPS.nanmean(dim=-1))
+    place_NG = place_NP.repeat_interleave(sharing, dim=-1)
+    return place_NG.masked_fill(rewards_NG.isnan(), 0.0), own_NG
+
+
 class MovingBaseline:
     """The moving average of the rewards of earlier steps: PARTNER's baseline (arXiv 2101.07714).
 

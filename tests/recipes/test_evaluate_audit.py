@@ -31,7 +31,7 @@ ROWS = [
 ]
 REWARD = """
 def long(sentence, **_):
-    return [float(len(s.split())) for s in sentence]
+    return [float(len((s or "").split())) for s in sentence]
 
 class Times:
     def __init__(self, factor):
@@ -178,3 +178,55 @@ def test_mistakes_are_one_line(
 def test_a_file_is_replaced_when_asked(audit: Callable[..., Any]) -> None:
     Path("out.json").write_text("{}", encoding="utf-8")
     assert audit("--overwrite", "true")["n"] == 24
+
+
+def rewrites(path: Path, *rows: tuple[str, str]) -> Path:
+    lines = [
+        {
+            "seeker_post": post,
+            "response_post": "Rest a bit.",
+            "rewritten_response": f"{said} Rest a bit." if said else "Rest a bit.",
+            "edits": [{"operation": "insert", "position": 0, "sentence": said}] if said else [],
+        }
+        for post, said in rows
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    return path
+
+
+SHARED_WORDS = """
+def shared(seeker_post, sentence, **_):
+    return [
+        float(len(set(p.lower().split()) & set((s or "").lower().split())))
+        for p, s in zip(seeker_post, sentence)
+    ]
+"""
+
+
+def test_sentences_of_an_agent_that_are_meant_for_somebody_lose_elsewhere(
+    tmp_path: Path, audit: Callable[..., Any]
+) -> None:
+    Path("words.py").write_text(SHARED_WORDS, encoding="utf-8")
+    file = rewrites(
+        tmp_path / "rewritten.jsonl",
+        ("my dog died", "Your dog died ."),
+        ("i failed maths", "You failed maths ?"),
+        ("she left", ""),
+    )
+    found = audit("--rewrites", file, "--rewards", "{words.py:shared: 1}", "--overwrite", "true")
+    assert (found["rewrites"], found["changed"], found["questions"]) == (3, 2, 50)
+    assert found["earned_at_home"] == 2
+    assert found["earned_elsewhere"] == 0
+    assert (found["lost_elsewhere"], found["home_wins"]) == (100, 100)
+    stock = audit("--rewrites", file, "--rewards", "{mine.py:long: 1}", "--overwrite", "true")
+    assert stock["lost_elsewhere"] == 0
+
+
+def test_a_file_without_edits_is_refused(
+    tmp_path: Path, audit: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "plain.jsonl"
+    file.write_text(json.dumps({"seeker_post": "a", "response_post": "b"}), encoding="utf-8")
+    with pytest.raises(SystemExit):
+        audit("--rewrites", file)
+    assert "line 1: rewritten_response is missing" in capsys.readouterr().err

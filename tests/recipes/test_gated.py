@@ -61,7 +61,7 @@ def test_the_override_is_recorded() -> None:
 
 
 def test_a_rejected_rewrite_is_sampled_again_with_a_seed_of_its_own() -> None:
-    policy = Says(at1="You are an idiot.", at2="Take some Xanax.")
+    policy = Says(at1="You are an idiot.", at2="Take some xanax.")
     (row,) = rewrite_safely(policy, [CLEAR], Guard(Gate()), seed=5)
     assert row.result().rewritten_response == "I am so sorry. Try again."
     seeds = [seed for seed, _ in policy.calls]
@@ -160,20 +160,20 @@ def test_a_sentence_that_hurts_is_rejected_and_only_new_ones_are_read() -> None:
 
 
 class Doubtful:
-    """A sense model that finds what names a wife wrong where the post has none."""
+    """A sense model that finds what names a party wrong where the post has none."""
 
     def unfit(self, post: str, sentences: Sequence[str]) -> list[str]:
-        return [text for text in sentences if "wife" in text and "wife" not in post]
+        return [text for text in sentences if "party" in text and "party" not in post]
 
 
 def test_a_sentence_that_is_wrong_for_its_post_is_rejected() -> None:
-    policy = Says(at1="How did your wife take it?")
+    policy = Says(at1="How did the party go?")
     guard = Guard(Gate(), sense=Doubtful())  # type: ignore[arg-type]
     (row,) = rewrite_safely(policy, [CLEAR], guard, seed=0)
     assert row.result().rewritten_response == "I am so sorry. Try again."
-    assert row.row("")["rejected"] == ['wrong for this post: "How did your wife take it?"']
-    married = Exchange("My wife failed the exam.", "Try again.", id="5")
-    (row,) = rewrite_safely(Says(at1="How did your wife take it?"), [married], guard, seed=0)
+    assert row.row("")["rejected"] == ['wrong for this post: "How did the party go?"']
+    invited = Exchange("I went to a party after the exam.", "Try again.", id="5")
+    (row,) = rewrite_safely(Says(at1="How did the party go?"), [invited], guard, seed=0)
     assert "rejected" not in row.row("")
 
 
@@ -273,3 +273,10 @@ def test_training_leaves_crises_out_and_counts_them(
 
 def test_the_bundled_sample_loses_nothing() -> None:
     assert load_splits("sample", keep_crisis=False) == load_splits("sample")
+
+
+def test_a_sentence_about_somebody_whom_nobody_named_is_rejected() -> None:
+    policy = Says(at1="How did your wife take it?")
+    (row,) = rewrite_safely(policy, [CLEAR], Guard(Gate()), seed=0)
+    assert row.result().rewritten_response == "I am so sorry. Try again."
+    assert row.row("")["rejected"] == ['nobody spoke of: "your wife"']

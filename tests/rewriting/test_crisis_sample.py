@@ -20,7 +20,7 @@ PARTS: dict[str, list[dict[str, Any]]] = {
 }
 SHEET = (SAMPLE / "CRISIS.md").read_text(encoding="utf-8")
 WRITERS = {
-    "train": {f"c{number}" for number in range(1, 13)} - {"c8"},
+    "train": {f"c{number}" for number in range(1, 17)} - {"c8"},
     "dev": {"c8"},
     "test": {"t1", "t2"},
     "languages": {"es", "de", "fr", "pt"},

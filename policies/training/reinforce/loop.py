@@ -52,6 +52,8 @@ from rewriting.runtime.training.run import Run
 from rewriting.show import print_samples
 
 ESTIMATORS: Final = ("leave_one_out", "moving_average", "ppo")
+Credited = tuple[Turn, float, float]
+"""A turn, the advantage of its position, and that of its sentence."""
 
 
 def train(
@@ -98,7 +100,12 @@ def train(
                 with run.timed("sampling"), accelerator.autocast():
                     seeds = {"seed": settings.seed, "step": step, "first_row": first_row}
                     episodes = rollouts.sample_episodes(
-                        agent, rows, num_samples=settings.num_samples, **seeds, **walk
+                        agent,
+                        rows,
+                        num_samples=settings.num_samples,
+                        sentences_per_position=settings.sentences_per_position,
+                        **seeds,
+                        **walk,
                     )
                 with run.timed("rewards"):
                     scores = reward.score(update=True, **rollouts.reward_columns(episodes, columns))
@@ -110,12 +117,17 @@ def train(
             all_outcomes: list[Outcome] = gather_object(local_outcomes)
 
             rewards_NG = penalised_rewards(all_outcomes).view(-1, settings.num_samples)
-            advantages_NG = advantages_of(rewards_NG, baseline, settings)
+            place_NG, own_NG = advantages_of(rewards_NG, baseline, settings)
             first = first_row * settings.num_samples
-            advantages = advantages_NG.flatten()[first : first + len(episodes)].tolist()
+            own = slice(first, first + len(episodes))
+            tables = (place_NG, own_NG)
+            credits = zip(*(table.flatten()[own].tolist() for table in tables), strict=True)
             with run.timed("update"):
-                pairs = zip(episodes, advantages, strict=True)
-                turns = [(turn, a) for episode, a in pairs for turn in episode.turns]
+                turns = [
+                    (turn, rest if number else place, rest)
+                    for episode, (place, rest) in zip(episodes, credits, strict=True)
+                    for number, turn in enumerate(episode.turns)
+                ]
                 figures = improve(run.engine, agent, turns, len(all_outcomes), settings, step)
 
             row = rollouts.summary(all_outcomes, settings.num_samples)
@@ -123,7 +135,7 @@ def train(
                 row |= {f"kl/{name}": value for name, value in kl.state_dict().items()}
                 row |= rollouts.kl_summary(all_outcomes)
                 kl.update(row["kl_k1"], len(all_outcomes))
-            run.record(step, row | {"advantage": float(advantages_NG.abs().mean())} | figures)
+            run.record(step, row | {"advantage": float(own_NG.abs().mean())} | figures)
             display.show(sample_rows(step, episodes, local_outcomes, settings.num_samples))
     best = run.finish()
     return Result(run.log.rows, best.step if best else settings.steps)
@@ -141,6 +153,17 @@ def check_settings(
         raise UserError(
             "leave_one_out compares the samples of an exchange: num_samples must be 2 or more. "
             "With one sample use moving_average."
+        )
+    sharing = settings.sentences_per_position
+    if sharing > 1 and (estimator == "moving_average" or settings.num_samples < 2 * sharing):
+        raise UserError(
+            f"sentences_per_position {sharing} compares positions with each other: it needs "
+            f"leave_one_out or ppo, and num_samples of {2 * sharing} or more."
+        )
+    if settings.num_samples % sharing:
+        raise UserError(
+            f"num_samples {settings.num_samples} is no multiple of sentences_per_position "
+            f"{sharing}."
         )
     if estimator != "ppo" and settings.inner_epochs > 1:
         raise UserError(
@@ -176,13 +199,19 @@ def penalised_rewards(outcomes: Sequence[Outcome]) -> Tensor:
 
 def advantages_of(
     rewards_NG: Tensor, baseline: objective.MovingBaseline, settings: Settings
-) -> Tensor:
-    """[N, G]: how much better each sample did than was to be expected."""
-    if settings.estimator == "moving_average" or settings.num_samples == 1:
-        advantages_NG = baseline.advantages(rewards_NG)
+) -> tuple[Tensor, Tensor]:
+    """Twice [N, G]: how much better each sample did than was to be expected, for its first
+    position and for the rest of it."""
+    if settings.sentences_per_position > 1:
+        found = objective.credit_of_positions(rewards_NG, settings.sentences_per_position)
+    elif settings.estimator == "moving_average" or settings.num_samples == 1:
+        found = (baseline.advantages(rewards_NG),) * 2
     else:
-        advantages_NG = objective.leave_one_out(rewards_NG)
-    return objective.normalised(advantages_NG) if settings.normalise else advantages_NG
+        found = (objective.leave_one_out(rewards_NG),) * 2
+    if settings.normalise:
+        both = objective.normalised(torch.stack(found))
+        found = (both[0], both[1])
+    return found
 
 
 def sample_rows(
@@ -199,18 +228,18 @@ def sample_rows(
 def improve(
     engine: Engine,
     agent: Agent,
-    turns: Sequence[tuple[Turn, float]],
+    turns: Sequence[Credited],
     num_episodes: int,
     settings: Settings,
     step: int,
 ) -> dict[str, float]:
-    """Optimizer steps on turns with their advantages: `inner_epochs` of them, on all turns each.
+    """Optimizer steps on turns with their credit: `inner_epochs` of them, on all turns each.
 
     num_episodes: of all processes, what the loss is divided by.
     """
     micro_batches = in_batches(turns, settings.micro_batch_size, lambda pair: pair[0].size)
 
-    def loss(chosen: Sequence[tuple[Turn, float]]) -> tuple[Tensor, Tensor, Tensor]:
+    def loss(chosen: Sequence[Credited]) -> tuple[Tensor, Tensor, Tensor]:
         return losses_of(agent, chosen, settings)
 
     found = [
@@ -224,19 +253,21 @@ def improve(
 
 
 def losses_of(
-    agent: Agent, turns: Sequence[tuple[Turn, float]], settings: Settings
+    agent: Agent, turns: Sequence[Credited], settings: Settings
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The loss of some turns, summed; how many of their tokens were clipped, and their number."""
-    chosen = [turn for turn, _ in turns]
+    chosen = [turn for turn, _, _ in turns]
     log_probs = agent.log_probs([turn.state for turn in chosen], [turn.action for turn in chosen])
     log_prob_BT, mask_BT = rollouts.padded(rollouts.joint(log_probs))
-    advantage_B = log_prob_BT.new_tensor([advantage for _, advantage in turns])
+    places, rests = ([credit[number] for credit in turns] for number in (1, 2))
+    advantage_BT = log_prob_BT.new_tensor(rests)[:, None].repeat(1, mask_BT.shape[1])
+    advantage_BT[:, 0] = log_prob_BT.new_tensor(places)
     if settings.estimator == "ppo":
         old_BT, _ = rollouts.padded([turn.log_prob_T for turn in chosen])
-        ppo = (log_prob_BT, old_BT, advantage_B, mask_BT, settings.clip)
+        ppo = (log_prob_BT, old_BT, advantage_BT, mask_BT, settings.clip)
         loss, num_clipped = objective.clipped(*ppo)
     else:
-        loss = objective.policy_gradient(log_prob_BT, advantage_B, mask_BT)
+        loss = objective.policy_gradient(log_prob_BT, advantage_BT, mask_BT)
         num_clipped = mask_BT.new_zeros((), dtype=torch.long)
     if settings.entropy_weight:
         loss = loss + objective.entropy_bonus(log_probs.entropy_B, settings.entropy_weight)

@@ -96,17 +96,19 @@ def sample_episodes(
     first_row: int = 0,
     span_length: int = 4,
     max_edits: int = 1,
+    sentences_per_position: int = 1,
 ) -> list[Episode]:
     """`num_samples` episodes of each exchange: those of the first, those of the second, and so on.
 
     first_row: the place of the first exchange in the batch of all processes. Seeds follow from
     (seed, step, row in that batch, sample, turn): an episode does not depend on how many processes
-    share the batch.
+    share the batch. sentences_per_position: so many samples in a row share their first position and
+    differ in what they say there.
     """
     # A copy for every sample: the walk tells its states apart by their exchange alone.
     copies = [replace(exchange) for exchange in exchanges for _ in range(num_samples)]
     places = {id(c): (first_row + i // num_samples, i % num_samples) for i, c in enumerate(copies)}
-    recorder = _Recorder(agent, step, places)
+    recorder = _Recorder(agent, step, places, sentences_per_position)
     rewrites = rewrite_by_edits(
         recorder, copies, seed=seed, span_length=span_length, max_edits=max_edits
     )
@@ -118,17 +120,26 @@ class _Recorder:
     """An EditPolicy that lets an agent act and keeps what it did, by the identity of an exchange.
 
     places: the row and the sample of each exchange, from which its seeds follow.
+    sharing: how many samples in a row share their first position.
     """
 
     agent: Agent
     step: int
     places: Mapping[int, tuple[int, int]]
+    sharing: int = 1
     turns: dict[int, list[Turn]] = field(default_factory=lambda: defaultdict(list))
 
     def propose(self, states: Sequence[EditState], *, seed: int) -> list[Edit]:
         places = [(*self.places[id(state.exchange)], state.turn) for state in states]
         seeds = [derive_seed(seed, "rollout", self.step, *place) for place in places]
-        actions, log_probs = self.agent.sample(states, seeds)
+        position_seeds = None
+        if self.sharing > 1:
+            # Later positions are a sample's own: they follow on what it has said.
+            position_seeds = [
+                own if turn else derive_seed(seed, "shared", self.step, row, sample // self.sharing)
+                for own, (row, sample, turn) in zip(seeds, places, strict=True)
+            ]
+        actions, log_probs = self.agent.sample(states, seeds, position_seeds)
         rows = zip(states, actions, joint(log_probs), log_probs.entropy_B.tolist(), strict=True)
         turns = [Turn(*row) for row in rows]
         for turn in turns:

@@ -13,6 +13,13 @@ class Settings(PolicySettings):
     """The hyperparameters of `train`. batch_size counts exchanges, micro_batch_size actions."""
 
     num_samples: int = setting(4, "How many rewrites are sampled of each exchange.", least=1)
+    sentences_per_position: int = setting(
+        1,
+        "How many of these share their first position and differ in what they say there: the "
+        "position then gets the credit of their mean, and each sentence that of beating the "
+        "others. 1: every sample has one credit for both.",
+        least=1,
+    )
     estimator: str = setting(
         "leave_one_out", "Advantages: leave_one_out, moving_average (the paper's) or ppo."
     )

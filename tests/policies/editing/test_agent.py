@@ -237,6 +237,14 @@ def test_it_rewrites_responses_of_any_length() -> None:
     assert any(rewrite.changed for rewrite in rewrites)
 
 
+def test_several_seeds_at_once_give_what_each_gives_alone() -> None:
+    agent = tiny_agent(max_edits=2)
+    exchanges = [Exchange("I failed.", "Study. Rest."), Exchange("She left.", "Go on.")]
+    together = agent.rewrites(exchanges, [3, 4, 3])
+    assert together == [agent.rewrite(exchanges, seed=seed) for seed in (3, 4, 3)]
+    assert together[0] != together[1]
+
+
 def test_nothing_in_nothing_out() -> None:
     agent = tiny_agent()
     actions, found = agent.sample([], [])

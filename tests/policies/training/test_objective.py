@@ -8,6 +8,7 @@ import torch
 from policies.training.objective import (
     MovingBaseline,
     clipped,
+    credit_of_positions,
     entropy_bonus,
     leave_one_out,
     normalised,
@@ -31,6 +32,15 @@ def test_a_sample_without_reward_teaches_nothing() -> None:
 
 def test_a_single_sample_has_nothing_to_be_compared_with() -> None:
     assert leave_one_out(torch.tensor([[3.0], [4.0]])).tolist() == [[0], [0]]
+
+
+def test_a_position_has_the_credit_of_its_mean_and_a_sentence_that_of_beating_the_others() -> None:
+    place, own = credit_of_positions(torch.tensor([[1.0, 3.0, 5.0, 9.0]]), 2)
+    assert place.tolist() == [[2 - 7, 2 - 7, 7 - 2, 7 - 2]]
+    assert own.tolist() == [[1 - 3, 3 - 1, 5 - 9, 9 - 5]]
+    place, own = credit_of_positions(torch.tensor([[1.0, NAN, 5.0, 9.0]]), 2)
+    assert place.tolist() == [[1 - 7, 0, 7 - 1, 7 - 1]]
+    assert own.tolist() == [[0, 0, 5 - 9, 9 - 5]]
 
 
 def test_the_moving_baseline_by_hand() -> None:

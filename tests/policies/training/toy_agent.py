@@ -43,14 +43,20 @@ class ToyAgent:
         return self.module.position, self.module.first, self.module.second
 
     def sample(
-        self, states: Sequence[EditState], seeds: Sequence[int]
+        self,
+        states: Sequence[EditState],
+        seeds: Sequence[int],
+        position_seeds: Sequence[int] | None = None,
     ) -> tuple[list[Action], LogProbs]:
         actions = []
         with torch.no_grad():
             position, first, second = self.tables()
-            for state, seed in zip(states, seeds, strict=True):
+            for number, (state, seed) in enumerate(zip(states, seeds, strict=True)):
                 generator = torch.Generator().manual_seed(seed)
-                place = draw(position[kinds(state)], generator)
+                chooser = generator
+                if position_seeds is not None:
+                    chooser = torch.Generator().manual_seed(position_seeds[number])
+                place = draw(position[kinds(state)], chooser)
                 if place == num_positions(len(state.span)) - 1:
                     actions.append(Action(place))
                     continue

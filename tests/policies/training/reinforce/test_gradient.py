@@ -47,7 +47,10 @@ class Listed(ToyAgent):
         self.left = list(actions)
 
     def sample(
-        self, states: Sequence[EditState], seeds: Sequence[int]
+        self,
+        states: Sequence[EditState],
+        seeds: Sequence[int],
+        position_seeds: Sequence[int] | None = None,
     ) -> tuple[list[Action], LogProbs]:
         actions, self.left = self.left[: len(states)], self.left[len(states) :]
         with torch.no_grad():
@@ -134,6 +137,34 @@ def test_pairs_of_samples(
         kl=kl,
         batch_size=64 * 64,
         num_samples=2,
+    )
+    assert_close(found, exact)
+
+
+@pytest.mark.parametrize("beta", [0.0, BETA])
+@pytest.mark.parametrize("estimator", ["leave_one_out", "ppo"])
+def test_samples_that_share_their_position(
+    estimator: str, beta: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two positions of an exchange, two sentences at each: a credit for the place of its own."""
+    by_place = [[a for a in every_action(1) if a.position == place] for place in range(4)]
+    # Each position has 1/4, each of its four sentences 1/4; keep has one way to be said.
+    groups = [
+        pair for actions in by_place for pair in product(actions * (4 // len(actions)), repeat=2)
+    ]
+    assert len(groups) == 64
+    listed = [a for one, other in product(groups, repeat=2) for a in (*one, *other)]
+    agent = Listed(listed)
+    exact = exact_gradient(agent, beta)
+    found = step_of(
+        agent,
+        tmp_path,
+        monkeypatch,
+        estimator=estimator,
+        kl=KLPenalty(FixedController(beta)) if beta else None,
+        batch_size=64 * 64,
+        num_samples=4,
+        sentences_per_position=2,
     )
     assert_close(found, exact)
 

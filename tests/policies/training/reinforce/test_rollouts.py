@@ -77,7 +77,7 @@ class Scripted(ToyAgent):
         super().__init__()
         self.actions = actions
 
-    def sample(self, states, seeds):  # type: ignore[no-untyped-def]
+    def sample(self, states, seeds, position_seeds=None):  # type: ignore[no-untyped-def]
         actions = [self.actions[state.turn] for state in states]
         return actions, self.log_probs(states, [Action(a.position) for a in actions])
 
@@ -108,7 +108,7 @@ def test_the_position_is_the_first_token() -> None:
 
 def test_rewards_get_every_column_and_the_new_sentences() -> None:
     class Listed(ToyAgent):
-        def sample(self, states, seeds):  # type: ignore[no-untyped-def]
+        def sample(self, states, seeds, position_seeds=None):  # type: ignore[no-untyped-def]
             places = {"Study harder.": Action(0, (1, 1), "Oh dear."), "Trust me.": Action(3)}
             actions = [
                 places.get(state.span[0] if state.span else "", Action(0)) for state in states
@@ -132,7 +132,7 @@ def test_rewards_get_every_column_and_the_new_sentences() -> None:
 
 def test_a_blank_sentence_is_a_keep() -> None:
     class Blank(ToyAgent):
-        def sample(self, states, seeds):  # type: ignore[no-untyped-def]
+        def sample(self, states, seeds, position_seeds=None):  # type: ignore[no-untyped-def]
             actions = [Action(0, (0, 0), "") for _ in states]
             return actions, self.log_probs(states, actions)
 
@@ -140,3 +140,14 @@ def test_a_blank_sentence_is_a_keep() -> None:
     assert episode.sentences == ()
     assert episode.rewrite.rewritten_response == "Call her."
     assert episode.turns[0].log_prob_T.sum().item() == pytest.approx(math.log(1 / 16))
+
+
+def test_samples_that_share_a_position_differ_in_what_they_say_there() -> None:
+    episodes = sample_episodes(
+        ToyAgent(), EXCHANGES[1:2], num_samples=40, seed=0, sentences_per_position=4
+    )
+    firsts = [episode.turns[0].action for episode in episodes]
+    groups = [firsts[start : start + 4] for start in range(0, 40, 4)]
+    assert all(len({action.position for action in group}) == 1 for group in groups)
+    assert len({group[0].position for group in groups}) > 1
+    assert any(len({action.sentence for action in group}) > 1 for group in groups)
