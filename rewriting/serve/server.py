@@ -251,7 +251,7 @@ def settings(server: RewritingServer, behind_proxy: bool = False) -> uvicorn.Con
 
     return uvicorn.Config(
         server.application,
-        log_level="warning",
+        log_level="error",  # a line for every malformed request would be no JSON, and flood the log
         access_log=False,  # the log of our own says no addresses
         server_header=False,
         http=Protocol,

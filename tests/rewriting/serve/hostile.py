@@ -19,7 +19,7 @@ import socket
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,6 +34,7 @@ from tests.rewriting.serve.toys import KIND, FakeDesk, Served, Site
 CANARY = "zqcanaryqz"
 """A part of every text, path and header that is sent; it must not be logged."""
 CLIENTS = 16
+UVICORN = logging.getLogger("uvicorn")
 LIMITS = Limits(per_minute=0, seconds=20, characters=400, body=20_000)
 STRANGE = (
     "", " ", "\u200b", "\0", "a\0b", "\u202e", "\ufeff", "\x07\x1b[2J", "😀" * 50, "é" * 399,
@@ -180,19 +181,27 @@ def ended(port: int, sent: Sent) -> str:
 
 
 @contextmanager
-def impatient() -> Any:
+def impatient() -> Iterator[None]:
     """Wait for the rest of a request for a second only."""
     with patch.object(TimedProtocol, "request_seconds", 1.0):
         yield
 
 
+@contextmanager
+def everything_logged(stream: io.StringIO) -> Iterator[None]:
+    """Copy what libraries log to a stream; uvicorn's loggers do not tell the root's handlers."""
+    handler, loggers = logging.StreamHandler(stream), [logging.getLogger(), UVICORN]
+    for logger in loggers:
+        logger.addHandler(handler)
+    yield
+    for logger in loggers:
+        logger.removeHandler(handler)
+
+
 def run(count: int, seed: int = 0) -> tuple[Counter[str], list[str]]:
     """How many requests ended in which way, and what went wrong, with the seed to see it again."""
-    errors = io.StringIO()
-    handler = logging.StreamHandler(errors)
-    logging.getLogger().addHandler(handler)
     site = Site(FakeDesk(), limits=LIMITS)
-    wrong: list[str] = []
+    errors, wrong = io.StringIO(), []
 
     def one(number: int) -> str:
         try:
@@ -201,9 +210,13 @@ def run(count: int, seed: int = 0) -> tuple[Counter[str], list[str]]:
             wrong.append(f"request {number}: {error}")
             return "WRONG"
 
-    with impatient(), Served(site) as served, ThreadPoolExecutor(CLIENTS) as clients:
+    with (
+        impatient(),
+        Served(site) as served,
+        everything_logged(errors),
+        ThreadPoolExecutor(CLIENTS) as clients,
+    ):
         ways = Counter(clients.map(one, range(seed, seed + count)))
-    logging.getLogger().removeHandler(handler)
     written = site.stream.getvalue() + errors.getvalue()
     wrong += [f"logged: {line}" for line in written.splitlines() if CANARY in line]
     wrong += [f"failed: {line}" for line in written.splitlines() if '"failure"' in line]
