@@ -1,6 +1,6 @@
 """How does `rewriting serve` bear many clients at once?
 
-    python benchmarks/serve.py [--clients 50] [--seconds 60] [--policy partner] [--json OUT.json]
+    python benchmarks/serve.py [--clients 50] [--seconds 60] [--policy bank] [--json OUT.json]
 
 Starts the real command and measures, in this order:
 1. one client, one request after another: the throughput without batches;
@@ -174,7 +174,7 @@ def main() -> None:
     )
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--policy", default="partner")
+    parser.add_argument("--policy", default="bank")
     parser.add_argument("--path", default="/rewrite", help="/rewrite, /score or /feedback")
     parser.add_argument("--json", type=Path)
     options, more = parser.parse_known_args()

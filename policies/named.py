@@ -30,6 +30,12 @@ def _generated() -> Policy:
     return GeneratedPolicy()
 
 
+def _bank() -> Policy:
+    from policies.baselines.bank import BankPolicy
+
+    return BankPolicy.load()
+
+
 def _partner() -> Policy:
     return _folder(policy_folder("partner"), "partner")
 
@@ -74,6 +80,14 @@ def policy_kind(folder: Path) -> str:
         return ""
 
 
+def default_candidates(name: str) -> int:
+    """How many rewrites of a reply are worth ranking: as many as the bank has near sentences, four
+    of a policy that edits replies, one of any other."""
+    if name == "bank":
+        return 12
+    return 4 if edits_replies(name) else 1
+
+
 def edits_replies(name: str) -> bool:
     """Whether a policy, by name or folder, edits replies by sentences; nothing is loaded."""
     folder = TRAINED.get(name, Path(name).expanduser())
@@ -98,6 +112,7 @@ POLICIES: dict[str, Callable[[], Policy]] = {
     "prompted": _prompted,
     "generated": _generated,
     "generic": _generic,
+    "bank": _bank,
 }
 
 

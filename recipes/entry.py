@@ -28,6 +28,7 @@ TRAINING: dict[str, str] = {
     "reader": "recipes.reader",
     "kindness": "recipes.kindness",
     "sense": "recipes.sense",
+    "crisis": "recipes.crisis",
     "reverse_lm": "recipes.reverse_lm",
     "appraisals": "recipes.appraisals",
     "alignment": "recipes.alignment",

@@ -1,9 +1,10 @@
 """Rewriting behind the safety gate: what is held back, what is rejected, what a line says of it.
 
-A post that is a crisis, or possibly one, gets its reply back as it was. A rewrite that says what a
-machine must not say, or has a new sentence that the kindness model finds hurtful, that the sense
-model finds wrong for its post, or that speaks of people whom nobody named, is rejected, and the
-next candidate is taken; where none is left, the reply comes back as it was, with the reason.
+A post that is a crisis, possibly one, or in a language that the gate cannot read, gets its reply
+back as it was. A rewrite that says what a machine must not say, or has a new sentence that the
+kindness model finds hurtful, that the sense model finds wrong for its post, or that speaks of
+people whom nobody named, is rejected, and the next candidate is taken; where none is left, the
+reply comes back as it was, with the reason.
 """
 
 from __future__ import annotations

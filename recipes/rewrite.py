@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from policies.best_of import BestOf
     from rewriting.loop import Policy
 
-NUM_CANDIDATES, MARGIN = 4, 0.5
+MARGIN = 0.5
 CANDIDATES_HELP = (
-    "How many rewrites of each row are sampled; the best one is written. 0 means "
-    f"{NUM_CANDIDATES} for a policy that edits replies and 1 for any other."
+    "How many rewrites of each row are tried; the best one is written. 0 means 12 for the bank, 4 "
+    "for a policy that edits replies and 1 for any other."
 )
 MARGIN_HELP = (
     "How much more reward a rewrite has to earn than the reply as it was; otherwise the reply "
@@ -34,7 +34,7 @@ MARGIN_HELP = (
 CHUNK = 64  # rows between two writes: little is lost by a stop, and rows can be sorted by length
 EPILOG = (
     "Examples:  rewriting rewrite --input sample:test --output out.jsonl  ·  "
-    "rewriting rewrite --input replies.csv --output out.jsonl --policy generic --seed 7  ·  "
+    "rewriting rewrite --input replies.csv --output out.jsonl --policy partner --seed 7  ·  "
     "rewriting rewrite --input replies.csv --output out.jsonl --num-candidates 8 --margin 1  ·  "
     'rewriting rewrite --seeker "I failed again." --response "Study harder."'
 )
@@ -49,8 +49,11 @@ def rewrite(
     seeker: Annotated[str | None, typer.Option(help="One seeker post, instead of --input.")] = None,
     response: Annotated[str | None, typer.Option(help="The response to it.")] = None,
     policy: Annotated[
-        str, typer.Option(help="Who rewrites: a name, or a folder with a policy.")
-    ] = "partner",
+        str,
+        typer.Option(
+            help="Who rewrites: bank, partner or another name, or a folder with a policy."
+        ),
+    ] = "bank",
     num_candidates: Annotated[int, typer.Option(min=0, help=CANDIDATES_HELP)] = 0,
     margin: Annotated[float | None, typer.Option(min=0, help=MARGIN_HELP)] = None,
     rewards: Annotated[
@@ -125,9 +128,9 @@ class Rewriter:
 
     def load(self) -> Policy | BestOf:
         """The policy; with candidates or rewards, the best of its samples and their rewards."""
-        from policies.named import edits_replies, load_policy
+        from policies.named import default_candidates, load_policy
 
-        count = self.num_candidates or (NUM_CANDIDATES if edits_replies(self.policy) else 1)
+        count = self.num_candidates or default_candidates(self.policy)
         if count == 1 and self.rewards is None and self.margin is None:
             return load_policy(self.policy)
         from policies.best_of import BestOf
@@ -222,10 +225,10 @@ def print_safety(output: Path, help_text: str) -> None:
             elif safety["verdict"] != "clear":
                 counts[safety["verdict"]] += 1
             counts["rejected"] += bool(safety["reasons"]) and safety["verdict"] == "clear"
-    if counts["crisis"] or counts["possible"]:
+    if counts["crisis"] or counts["possible"] or counts["unchecked"]:
         print(
-            f"not rewritten: {counts['crisis']:,} crises, {counts['possible']:,} possible ones. "
-            f"`safety` says why.\n{help_text}"
+            f"not rewritten: {counts['crisis']:,} crises, {counts['possible']:,} possible ones, "
+            f"{counts['unchecked']:,} unchecked (not English). `safety` says why.\n{help_text}"
         )
     if counts["rejected"]:
         print(f"{counts['rejected']:,} replies came back as they were: every rewrite was rejected.")

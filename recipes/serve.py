@@ -44,8 +44,8 @@ EPILOG = "\n\n".join(EXAMPLES)
 
 def serve(
     policy: Annotated[
-        str, typer.Option(help="Who rewrites: a name, or a folder with a policy.")
-    ] = "partner",
+        str, typer.Option(help="Who rewrites, as in rewriting rewrite: a name, or a folder.")
+    ] = "bank",
     host: Annotated[
         str, typer.Option(help="127.0.0.1 answers this machine only; 0.0.0.0 answers all.")
     ] = "127.0.0.1",

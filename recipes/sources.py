@@ -51,7 +51,8 @@ def load_splits(
 def without_crises(splits: dict[Split, list[Exchange]], source: str) -> dict[Split, list[Exchange]]:
     """The splits without the exchanges that the safety gate calls a crisis; counted in the log.
 
-    Possible crises stay: a policy has to learn to be kind to sad people.
+    The rules alone are asked: they take no model and judge a large data set in a minute. Possible
+    crises stay: a policy has to learn to be kind to sad people.
     """
     from rewriting.safety import Gate
 

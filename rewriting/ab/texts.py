@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from rewriting.safety.help import HELPLINES, emergency_numbers
+
 TITLE: Final = "Comparing replies"
 
 CONSENT: Final = """\
@@ -35,10 +37,8 @@ wrote the post, tick "flag as harmful" and say in the comment what you saw.
 You can go back and change your answers. Your work is saved after every page."""
 
 HELP_RESOURCES: Final = (
-    "In immediate danger: call your local emergency number (112 in Europe, 911 in North America).",
-    "United States and Canada: call or text 988.",
-    "United Kingdom and Ireland: Samaritans, call 116 123.",
-    "Other countries: findahelpline.com lists free and confidential lines.",
+    f"In immediate danger: call your local emergency number ({emergency_numbers()}).",
+    f"Free and confidential helplines of your country: {HELPLINES}",
 )
 
 PRACTICE: Final = (

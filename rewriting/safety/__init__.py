@@ -1,10 +1,12 @@
 """The safety gate: what must not be rewritten by a machine, and what a machine must not say.
 
-`check_post` for what people write, `check_output` for what a machine writes, `Gate` for both with a
-classifier of your own, `scrub` for personal data.
+`Gate.load()` for what people write and for what a machine writes, with the learned reader and a
+classifier of your own; `check_post` and `check_output` are its rules alone; `scrub` for personal
+data.
 """
 
-from rewriting.safety.gate import HELP, Classifier, Gate, check_post
+from rewriting.safety.gate import Classifier, Gate, check_post
+from rewriting.safety.help import HELP
 from rewriting.safety.outputs import check_output
 from rewriting.safety.personal import scrub
 from rewriting.safety.verdict import LEVELS, Level, Verdict, gravest

@@ -1,53 +1,41 @@
 """The gate: whether a machine may rewrite the reply to a post, and whether its text may be used.
 
-It fails closed: what a user's classifier does not answer, or answers in a way that is no verdict,
-counts as a crisis. A classifier can make a verdict graver, never lighter: the rules always hold.
+Rules, a learned reader and a user's classifier each give a verdict, and the gravest counts: reader
+and classifier make a verdict graver, never lighter. One exception is written into the rules
+themselves: a phrase that is marked there as weak, such as the bare word "overdose", does not count
+where the reader finds the whole text benign. The gate fails closed: a reader or classifier
+that fails, or answers in a way that is no verdict, counts as a crisis.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rewriting.errors import UserError
 from rewriting.exchange import Exchange
-from rewriting.safety.disguise import disguised
+from rewriting.safety.help import HELP
 from rewriting.safety.outputs import check_output
-from rewriting.safety.phrases import load_phrases
-from rewriting.safety.spelling import folded, views
-from rewriting.safety.verdict import LEVELS, Verdict, gravest
+from rewriting.safety.rules import MAX_REASONS, Ruled, check_rules, ruled
+from rewriting.safety.verdict import CLEAR, LEVELS, Verdict, gravest
+
+if TYPE_CHECKING:
+    from rewriting.safety.reader import CrisisReader
 
 Classifier = Callable[[str], Any]
-"""Text → a `Verdict`, or "clear", "possible", "crisis"."""
+"""Text → a `Verdict`, or one of its levels: "clear", "unchecked", "possible", "crisis"."""
 
-MAX_REASONS = 6
-HELP = """If you or someone near you may be in danger, call your local emergency number now.
-Find a free, confidential helpline in your country at https://findahelpline.com
-Talk to someone you trust, or to a doctor. You do not have to go through this alone."""
-"""No telephone number of one country: it is wrong in all others. `--help-text` names yours."""
+TURNS_TOGETHER = 3  # the last turns of a history that are read together with the post
+SURE_WORDS = 5  # a weak phrase in a shorter text counts whatever the reader says
 
 
 def check_post(text: str, classifier: Classifier | None = None) -> Verdict:
-    """What a post means: clear, possible or crisis, with the reasons."""
-    verdict = check_rules(text)
-    if classifier is None:
-        return verdict
-    return gravest(verdict, ask(classifier, text))
+    """What a post means by the rules alone, with the reasons: clear, unchecked, possible or crisis.
 
-
-def check_rules(text: str) -> Verdict:
-    """The verdict of the phrases alone: as the text stands, and as it may have been meant."""
-    plain = folded(text)
-    found = [
-        Verdict(kind.verdict, (f'{kind.reason}: "{words}"',))
-        for view in views(plain)
-        for kind, words in load_phrases().found(view)
-    ]
-    if phrase := disguised(plain):
-        found.append(Verdict("crisis", (f'explicit, in disguise: "{phrase}"',)))
-    found.sort(key=lambda verdict: -LEVELS.index(verdict.verdict))
-    verdict = gravest(*found)
-    return Verdict(verdict.verdict, verdict.reasons[:MAX_REASONS])
+    The learned reader is not asked: it finds far more, and `Gate.load().check_post(text)` asks it.
+    """
+    return Gate(classifier).check_post(text)
 
 
 def ask(classifier: Classifier, text: str) -> Verdict:
@@ -65,28 +53,53 @@ def ask(classifier: Classifier, text: str) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Both checks, with a user's classifier and help resources.
+    """Both checks, with a user's classifier, help resources and the learned reader.
 
-    classifier: a place, `path.py:function` or `module:function`, or the function itself.
+    `Gate()` has the rules alone; `Gate.load()` has the reader too.
     """
 
     classifier: Classifier | None = None
     help_text: str = HELP
+    reader: CrisisReader | None = None
 
     @classmethod
-    def load(cls, classifier: str | Classifier | None = None, help_text: str = HELP) -> Gate:
+    def load(
+        cls,
+        classifier: str | Classifier | None = None,
+        help_text: str = HELP,
+        *,
+        reader: bool = True,
+    ) -> Gate:
+        """The gate with the shipped reader.
+
+        classifier: a place, `path.py:function` or `module:function`, or the function itself.
+        reader: False leaves the rules alone, which need no model and miss far more.
+        """
         if isinstance(classifier, str):
             from rewriting.runtime.loading import load_function
 
             classifier = load_function(classifier)
-        return cls(classifier, help_text)
+        return cls(classifier, help_text, load_reader() if reader else None)
 
     def check_post(self, text: str) -> Verdict:
-        return check_post(text, self.classifier)
+        """The verdict of rules, reader and classifier on one text."""
+        found = ruled(text)
+        verdicts = [found.verdict] if self.reader is None else [read(self.reader, text, found)]
+        if self.classifier is not None:
+            verdicts.append(ask(self.classifier, text))
+        return gravest(*verdicts)
 
     def check_exchange(self, exchange: Exchange) -> Verdict:
-        """The verdict on the seeker's post, the turns before it, and a crisis in the response."""
-        verdicts = [self.check_post(text) for text in (exchange.seeker_post, *exchange.history)]
+        """The verdict on the seeker's post, the turns before it, and a crisis in the response.
+
+        Every turn counts by itself, and the last ones together with the post: a plan is sometimes
+        told over several messages.
+        """
+        post, history = exchange.seeker_post, exchange.history
+        texts = [post, *history]
+        if history:
+            texts.append("\n".join((*history[-TURNS_TOGETHER:], post)))
+        verdicts = [self.check_post(text) for text in dict.fromkeys(texts)]
         response = self.check_post(exchange.response_post)
         if response.verdict == "crisis":
             reasons = tuple(f"in the response, {reason}" for reason in response.reasons)
@@ -112,3 +125,33 @@ class Gate:
                 reasons = verdict.reasons or (f"classifier: {verdict.verdict}",)
                 found.append(Verdict("crisis", reasons))
         return gravest(*found)
+
+
+def read(reader: CrisisReader, text: str, found: Ruled) -> Verdict:
+    """The verdict of rules and reader together; a crisis where the reader fails.
+
+    Weak phrases count as possible, and not at all where the reader finds a text benign.
+    """
+    try:
+        reading = reader.read(text)
+        judged = reader.judged(reading)
+        benign = reading.probability < reader.bars.benign and len(text.split()) >= SURE_WORDS
+    except Exception as error:
+        reason = f"the crisis reader failed: {type(error).__name__}: {error}"
+        return gravest(Verdict("crisis", (reason,)), found.verdict)
+    weak = CLEAR if benign or found.weak.clear else Verdict("possible", found.weak.reasons)
+    both = gravest(judged, found.firm, weak)
+    return Verdict(both.verdict, both.reasons[:MAX_REASONS])
+
+
+def load_reader() -> CrisisReader:
+    """The shipped reader; a UserError where the model that it stands on is not there."""
+    from rewriting.safety.reader import CrisisReader
+
+    try:
+        return CrisisReader.shared()
+    except UserError as error:
+        raise UserError(
+            f"the crisis reader cannot be loaded ({error}) `rewriting models fetch` gets the model "
+            "that it stands on."
+        ) from error

@@ -18,8 +18,8 @@ FILE = Path(__file__).parent / "outputs.toml"
 def check_output(text: str) -> Verdict:
     """clear, or crisis with what is wrong with the text: it is not to be used."""
     found = (
-        Verdict(kind.verdict, (f'{kind.reason}: "{words}"',))
+        Verdict(one.kind.verdict, (f'{one.kind.reason}: "{one.words}"',))
         for view in views(folded(text))
-        for kind, words in load_phrases(FILE).found(view)
+        for one in load_phrases(FILE).found(view)
     )
     return gravest(*found)

@@ -1,8 +1,7 @@
 """The phrases of `phrases.toml`, looked for in a text.
 
-Plain words and regular expressions rather than a model: a person can read why a post was held back,
-add a phrase, and see in the tests what that does. What needs understanding is for the classifier
-that a user plugs in.
+Plain words and regular expressions: a person can read why a post was held back, add a phrase, and
+see in the tests what that does. What needs understanding is for the learned reader beside them.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from rewriting.safety.verdict import Level
 FILE = Path(__file__).parent / "phrases.toml"
 START, END = r"(?<![a-z0-9])", r"(?![a-z0-9])"
 GAP = r"(?: [a-z0-9]+){0,6}?"
+WEAK = "~ "  # before a phrase that harmless texts hold as well
 HIDDEN = "~"  # stands for what was cut out of a text: no phrase matches across it
 # Whoever hurts himself right after these words, in the same clause, is invented.
 FICTION = re.compile(
@@ -48,6 +48,8 @@ class Phrase:
 
     expression: str
     needs: tuple[frozenset[str], ...] = ()
+    weak: bool = False
+    """Whether it does not count where the reader finds the whole text benign."""
 
     @property
     def pattern(self) -> re.Pattern[str]:
@@ -76,12 +78,13 @@ class Kind:
     def __post_init__(self) -> None:
         object.__setattr__(self, "index", Index([phrase.needs for phrase in self.phrases]))
 
-    def found(self, text: str) -> Iterator[str]:
-        """The words of each phrase that is found, in a text of plain words."""
+    def found(self, text: str) -> Iterator[Found]:
+        """Each phrase that is found, in a text of plain words."""
         for number in self.index.possible(text):
-            for match in self.phrases[number].pattern.finditer(text):
+            phrase = self.phrases[number]
+            for match in phrase.pattern.finditer(text):
                 if not (self.fiction and _invented(text, match)):
-                    yield match.group()
+                    yield Found(self, match.group(), phrase.weak)
                     break
 
     def without(self, text: str) -> str:
@@ -89,6 +92,15 @@ class Kind:
         for number in self.index.possible(text):
             text = self.phrases[number].pattern.sub(HIDDEN, text)
         return text
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A phrase in a text: its kind, the words that show it, and whether it is a weak one."""
+
+    kind: Kind
+    words: str
+    weak: bool
 
 
 def _invented(text: str, match: re.Match[str]) -> bool:
@@ -104,11 +116,11 @@ class Phrases:
     harmless: Kind
     kinds: tuple[Kind, ...]
 
-    def found(self, text: str) -> Iterator[tuple[Kind, str]]:
-        """Every kind that is found in a text of plain words, with the words that show it."""
+    def found(self, text: str) -> Iterator[Found]:
+        """Every phrase that is found in a text of plain words."""
         text = self.without_harmless(text)
         for kind in self.kinds:
-            yield from ((kind, words) for words in kind.found(text))
+            yield from kind.found(text)
             text = kind.without(text) if kind.hides else text
 
     def without_harmless(self, text: str) -> str:
@@ -164,11 +176,12 @@ def load_phrases(file: Path = FILE) -> Phrases:
         for name, entry in table.items()
         if isinstance(entry, dict) and "phrases" in entry
     }
-    return Phrases(kinds.pop("harmless"), tuple(kinds.values()))
+    return Phrases(kinds.pop("harmless", Kind("", "clear", ())), tuple(kinds.values()))
 
 
 def _kind(entry: Mapping[str, Any], words: Mapping[str, str]) -> Kind:
-    phrases = tuple(compiled(phrase, words, _fillers()) for phrase in entry["phrases"])
+    weak = entry.get("weak", False)
+    phrases = tuple(compiled(phrase, words, _fillers(), weak=weak) for phrase in entry["phrases"])
     fiction, hides = entry.get("fiction", False), entry.get("hides", False)
     return Kind(entry.get("reason", ""), entry.get("verdict", "clear"), phrases, fiction, hides)
 
@@ -179,8 +192,11 @@ def _fillers() -> str:
     return "|".join(words.split())
 
 
-def compiled(phrase: str, words: Mapping[str, str], fillers: str = "just") -> Phrase:
+def compiled(
+    phrase: str, words: Mapping[str, str], fillers: str = "just", *, weak: bool = False
+) -> Phrase:
     """The regular expression of one phrase; the head of phrases.toml explains the language."""
+    weak, phrase = weak or phrase.startswith(WEAK), phrase.removeprefix(WEAK)
     space = rf" (?:(?:{fillers}) ){{0,3}}"
     pattern, needs = "", []
     for element in elements(phrase):
@@ -198,7 +214,7 @@ def compiled(phrase: str, words: Mapping[str, str], fillers: str = "just") -> Ph
         else:
             pattern += f"{space if pattern else START}{whole}"
             needs += [found] if (found := needed(inner)) else []
-    return Phrase(pattern, tuple(needs))
+    return Phrase(pattern, tuple(needs), weak)
 
 
 def elements(phrase: str) -> list[str]:

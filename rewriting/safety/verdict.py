@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
-Level = Literal["clear", "possible", "crisis"]
+Level = Literal["clear", "unchecked", "possible", "crisis"]
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
-"""From least to most grave."""
+"""From least to most grave. `unchecked`: not in English, so nothing was found and nothing is
+known. Whatever is not clear is held back from automatic rewriting."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """clear, possible or crisis, and the reasons: kind and words, as `explicit: "kill myself"`."""
+    """One of the levels, and the reasons: kind and words, as `explicit: "kill myself"`."""
 
     verdict: Level
     reasons: tuple[str, ...] = ()
@@ -24,6 +25,12 @@ class Verdict:
     @property
     def clear(self) -> bool:
         return self.verdict == "clear"
+
+    @property
+    def alarming(self) -> bool:
+        """Whether something was found: possible or crisis. An unchecked text is not clear either,
+        but nothing in it was found."""
+        return LEVELS.index(self.verdict) >= LEVELS.index("possible")
 
     def row(self) -> dict[str, Any]:
         return {"verdict": self.verdict, "reasons": list(self.reasons)}

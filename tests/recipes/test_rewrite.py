@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from policies.best_of import BestOf
-from policies.named import POLICIES, edits_replies, policy_digest
+from policies.named import POLICIES, default_candidates, edits_replies, policy_digest
 from recipes.cli import main
 from recipes.rewrite import Rewriter
 from rewriting import Exchange, Rewrite
@@ -93,6 +93,7 @@ def test_how_many_candidates_there_are_follows_from_the_kind_of_policy() -> None
     assert edits_replies("partner")
     assert edits_replies("partner-start")
     assert not any(map(edits_replies, ("generic", "prompted", "emprl", "dice", "missing")))
+    assert [default_candidates(name) for name in ("bank", "partner", "generic")] == [12, 4, 1]
 
 
 def test_a_single_text_has_candidates_too(capsys: pytest.CaptureFixture[str]) -> None:

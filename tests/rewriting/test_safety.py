@@ -1,16 +1,20 @@
 """The safety gate: what it holds back, what it lets through, and what cannot get past it."""
 
 import random
+import re
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from rewriting import Exchange, UserError
+from rewriting.ab.texts import HELP_RESOURCES
 from rewriting.safety import HELP, Gate, Verdict, check_output, check_post, gravest, scrub
+from rewriting.safety.help import emergency_numbers
 from rewriting.safety.needed_words import needed
 from rewriting.safety.outputs import FILE as OUTPUTS
 from rewriting.safety.phrases import Kind, compiled, elements, load_phrases
+from rewriting.safety.rules import OTHER_LANGUAGES, ruled
 from rewriting.safety.spelling import folded, plain_words, tricky_words, views
 from tests.rewriting.spelling_tricks import mutated
 
@@ -86,6 +90,44 @@ def test_a_verdict_has_its_reason(post: str, verdict: str, reason: str) -> None:
     assert found.verdict == verdict
     assert any(one.startswith(reason) for one in found.reasons) or not reason
     assert bool(found.reasons) == (verdict != "clear")
+
+
+@pytest.mark.parametrize(
+    "post",
+    [
+        "I've inherited a big box of my uncle's vinyl, all in great nick.",
+        "In the supermarket the light was too much and he lay on the floor and screamed.",
+        "i hugged her, i went and lay on the bathroom floor. im a bad friend.",
+        "We said goodbye to Grandad all together, singing, it was a good death.",
+        "Passed my driving test at 52, third attempt, only four minors!",
+        "He asks each night how many sleeps and I have run out of stories.",
+        "I did something stupid. With a glass too much I told her secret at the table.",
+        "She asked for help with the printer and I know how to do it.",
+    ],
+)
+def test_ordinary_posts_that_once_raised_an_alarm_are_clear(post: str) -> None:
+    assert check_post(post) == Verdict("clear")
+
+
+@pytest.mark.parametrize(
+    ("post", "firm", "weak"),
+    [
+        ("I want to kill myself.", True, False),
+        ("The overdose lecture today was heavy going.", False, True),
+        ("The radio had a report on suicide among farmers.", False, True),
+        ("Two years ago I wanted to die.", False, True),
+        ("I want to die.", True, True),
+        ("thinking of su1c1de", True, False),
+        ("I feel better off without me", False, True),
+        ("Lovely weather today.", False, False),
+    ],
+)
+def test_weak_phrases_stand_apart_unless_they_were_hidden(
+    post: str, firm: bool, weak: bool
+) -> None:
+    found = ruled(post)
+    assert (found.firm.alarming, found.weak.alarming) == (firm, weak)
+    assert check_post(post).alarming == (firm or weak)
 
 
 def test_a_denial_does_not_hide_the_rest() -> None:
@@ -290,9 +332,12 @@ def test_the_graver_verdict_wins_and_reasons_are_kept_once() -> None:
         Verdict("grave")  # type: ignore[arg-type]
 
 
-def test_help_names_no_number_of_one_country() -> None:
+def test_help_names_emergency_numbers_with_their_countries_and_no_helpline() -> None:
     assert "findahelpline.com" in HELP
-    assert not any(letter.isdigit() for letter in HELP)
+    assert "112 in Europe, India; 999 in the United Kingdom; 911 in the United States" in HELP
+    assert HELP_RESOURCES[0].endswith(f"({emergency_numbers()}).")
+    shown = "".join((HELP, *HELP_RESOURCES))
+    assert set(re.findall(r"\d+", shown)) == {"112", "999", "911", "000", "111"}
 
 
 @pytest.mark.parametrize(
@@ -323,7 +368,7 @@ def test_a_line_of_100_kb_is_read_to_its_end(piece: str) -> None:
 
 
 def kinds() -> list[Kind]:
-    files = [load_phrases(), load_phrases(OUTPUTS)]
+    files = [load_phrases(), load_phrases(OUTPUTS), load_phrases(OTHER_LANGUAGES)]
     return [kind for phrases in files for kind in (phrases.harmless, *phrases.kinds)]
 
 

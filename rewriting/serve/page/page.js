@@ -9,6 +9,7 @@ const EXAMPLE = {
   seeker_post: "I failed the exam again. My mind went blank, and I don't know how to tell my parents.",
   response_post: "Start earlier next time. Practice tests help.",
 };
+const ALTERNATIVES = 4; // that are shown beside the suggestion; more are too many to choose from
 const RESCORE_MILLISECONDS = 700;
 const $ = (id) => document.getElementById(id);
 const form = $("form");
@@ -229,8 +230,9 @@ function showAnswer() {
   $("result").hidden = answer.safety.verdict !== "clear";
   const all = candidates();
   for (const one of all) for (const change of one.changes) change.taken = change.edited;
-  $("choices-part").hidden = all.length < 2;
-  $("choices").replaceChildren(...all.map((one, number) => choice(one, number)));
+  const offered = all.filter((one, number) => number <= ALTERNATIVES || one.rewritten_response === answer.response_post);
+  $("choices-part").hidden = offered.length < 2;
+  $("choices").replaceChildren(...offered.map((one, number) => choice(one, number)));
   const rejected = answer.safety.rejected || [];
   const kept = answer.rewritten_response === answer.response_post;
   $("verdict-line").textContent = !kept ? "New sentences are marked."

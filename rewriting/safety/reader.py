@@ -1,0 +1,169 @@
+"""A learned reader beside the rules: does this post read like a crisis, and like which kind?
+
+    reader = CrisisReader.load()
+    reader.read("i keep thinking the river would be kinder")     # Reading(0.97, "suicide")
+
+A sentence encoder with LoRA and two small heads, trained on the crisis corpus
+(rewriting/sample/CRISIS.md) by `train.py crisis`. It reads what spelling tricks hide as the rules
+do. A long text is read in overlapping windows, and the gravest one counts: a cry for help in the
+middle of a long story is not averaged away. English only.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from rewriting.errors import UserError
+from rewriting.runtime.cache import BatchedScores
+from rewriting.runtime.files import disk_errors, write_json
+from rewriting.runtime.tuned_encoder import TunedEncoder, load_trained, ready, trained_tensors
+from rewriting.safety.verdict import CLEAR, Verdict
+from rewriting.safety.windows import readings
+
+SHIPPED = Path(__file__).parent / "shipped" / "crisis"
+SETTINGS, WEIGHTS = "crisis.json", "crisis.safetensors"
+KINDS = (
+    "suicide",
+    "self-harm",
+    "another person in danger",
+    "psychosis",
+    "violence at home",
+    "sexual abuse",
+    "an eating disorder",
+    "harm to a baby or after birth",
+    "an overdose",
+)
+"""What a crisis is about. Slang, irony or a child's voice are ways to say it and no kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How probable it is that a text is a crisis, and which kind it would be."""
+
+    probability: float
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """The probabilities from which on, or below which, the reader has something to say."""
+
+    possible: float = 0.5
+    crisis: float = 0.9
+    benign: float = 0.02
+    """From here on a weak phrase of the rules counts."""
+
+
+class CrisisReader(nn.Module):
+    """A tuned encoder with two linear heads: is it a crisis, and of which kind.
+
+    temperature: what logits are divided by, so that probabilities are calibrated. batch_size:
+    windows that are read at once.
+    """
+
+    def __init__(
+        self,
+        encoder: str = "minilm-l6",
+        rank: int = 6,
+        max_tokens: int = 128,
+        layers: int = 0,
+        temperature: float = 1.0,
+        bars: Bars | None = None,
+        batch_size: int = 1,
+    ) -> None:
+        super().__init__()
+        self.encode = TunedEncoder(encoder, rank, max_tokens, layers)
+        self.crisis_head = nn.Linear(self.encode.width, 1)
+        self.kind_head = nn.Linear(self.encode.width, len(KINDS))
+        self.temperature, self.bars = temperature, bars or Bars()
+        self._known: BatchedScores[str, Reading] = BatchedScores(self._read, batch_size=batch_size)
+
+    def forward(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """[N] logits of a crisis, [N, kinds] logits of its kind.
+
+        Unit vectors are stretched, so that the heads learn at a usual rate.
+        """
+        vectors_ND = self.encode(texts) * self.encode.width**0.5
+        return self.crisis_head(vectors_ND)[:, 0], self.kind_head(vectors_ND)
+
+    def read(self, text: str) -> Reading:
+        """The gravest reading of a text: of all its windows, as it stands and as it was meant."""
+        return max(self._known(readings(text)), key=lambda reading: reading.probability)
+
+    def verdict(self, text: str) -> Verdict:
+        """clear, possible or crisis, with the kind and the probability."""
+        return self.judged(self.read(text))
+
+    def judged(self, reading: Reading) -> Verdict:
+        """The verdict that a reading leads to."""
+        said = f"{reading.kind} ({reading.probability:.2f})"
+        if reading.probability >= self.bars.crisis:
+            return Verdict("crisis", (f"reads like a crisis: {said}",))
+        if reading.probability >= self.bars.possible:
+            return Verdict("possible", (f"may be a crisis: {said}",))
+        return CLEAR
+
+    @torch.no_grad()
+    def _read(self, windows: list[str]) -> list[Reading]:
+        """The windows of one batch; a blank one is no crisis."""
+        self.eval()
+        logits_N, kinds_NK = self(windows)
+        probabilities = (logits_N / self.temperature).sigmoid().tolist()
+        kinds = kinds_NK.argmax(1).tolist()
+        return [
+            Reading(probability if window.strip() else 0.0, KINDS[kind])
+            for window, probability, kind in zip(windows, probabilities, kinds, strict=True)
+        ]
+
+    def save(self, folder: Path) -> None:
+        from safetensors.torch import save_file
+
+        encoder = self.encode
+        settings = {
+            "encoder": encoder.name,
+            "rank": encoder.rank,
+            "max_tokens": encoder.max_tokens,
+            "layers": encoder.layers,
+            "temperature": self.temperature,
+            "bars": {name: getattr(self.bars, name) for name in Bars.__slots__},
+        }
+        with disk_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / SETTINGS, settings)
+        with disk_errors(folder):
+            save_file(trained_tensors(self), folder / WEIGHTS)
+            (folder / WEIGHTS).chmod(0o644)  # safetensors writes 0600
+
+    @classmethod
+    def load(cls, folder: Path | str = SHIPPED, *, batch_size: int = 1) -> Self:
+        """The reader in a folder that `train.py crisis` has written, ready to use."""
+        from safetensors.torch import load_file
+
+        path = Path(folder).expanduser()
+        if not (path / SETTINGS).is_file() or not (path / WEIGHTS).is_file():
+            raise UserError(f"{path} holds no crisis reader: it needs {SETTINGS} and {WEIGHTS}.")
+        settings: dict[str, Any] = json.loads((path / SETTINGS).read_text(encoding="utf-8"))
+        bars = Bars(**settings.pop("bars"))
+        reader = cls(**settings, bars=bars, batch_size=batch_size)
+        if misfit := load_trained(reader, load_file(path / WEIGHTS)):
+            raise UserError(f"{path}: weights and {SETTINGS} do not fit each other: {misfit}.")
+        reader.encode.merge()
+        return ready(reader)
+
+    @classmethod
+    def shared(cls) -> CrisisReader:
+        """The shipped reader, loaded once for all gates of a process."""
+        return _shipped()
+
+
+@functools.cache
+def _shipped() -> CrisisReader:
+    return CrisisReader.load()
