@@ -26,9 +26,11 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from rewriting.ab.clustering import Clustered, clustered, score_interval, two_way_bootstrap
 from rewriting.ab.plan import Assumptions, confirmed, fewest_items, simulated_power
 from rewriting.ab.simulation import simulated_votes
+from rewriting.statistics.intervals import drawn_counts, percentile_interval
+from rewriting.statistics.shares import score_interval
+from rewriting.statistics.two_way import Clustered, clustered, two_way_bootstrap
 
 DESIGNS = ((6, 40, 6), (6, 40, 3), (12, 50, 3), (30, 60, 3))
 CLUSTERING = ((0.0, 0.0), (0.05, 0.0), (0.0, 0.1), (0.05, 0.1), (0.15, 0.2))
@@ -50,14 +52,10 @@ def only(sure: Clustered, study: int) -> Clustered:
 def plain_bootstrap(votes: np.ndarray, given: np.ndarray, seed: int) -> Sequence[float]:
     """What one would write first: percentiles of the win rate over drawn raters and items."""
     generator = np.random.default_rng(seed)
-    raters, items = (
-        generator.multinomial(size, np.full(size, 1 / size), size=300).astype(float)
-        for size in votes.shape
-    )
+    raters, items = (drawn_counts(size, 300, generator).astype(float) for size in votes.shape)
     wins = np.einsum("br,ri,bi->b", raters, votes * given, items, optimize=True)
     counts = np.einsum("br,ri,bi->b", raters, given, items, optimize=True)
-    low, high = np.quantile(wins[counts > 0] / counts[counts > 0], [0.025, 0.975])
-    return float(low), float(high)
+    return percentile_interval(wins[counts > 0] / counts[counts > 0])
 
 
 def coverage(

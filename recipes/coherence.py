@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from recipes.cards import command, write_card
 from recipes.shared import supervised_accelerator
+from rewriting.statistics.classification import auroc
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -195,8 +196,6 @@ def measure(config: Config, model: CoherenceModel) -> list[dict[str, Any]]:
 
 def scores_of(model: CoherenceModel, pairs: Sequence[SentencePair]) -> dict[str, float]:
     """Percentages, weighted so that same and not same count alike; AUROC also by kind."""
-    from sklearn.metrics import roc_auc_score
-
     from rewards.sentence_pairs import KINDS
 
     probabilities = model.probabilities([(pair.first, pair.second) for pair in pairs])
@@ -211,19 +210,17 @@ def scores_of(model: CoherenceModel, pairs: Sequence[SentencePair]) -> dict[str,
     for pair, p in rows:
         gaps[min(int(p * 10), 9)] += pair.weight * (pair.same - p)
 
-    def auroc(kinds: Sequence[str], rows: Sequence[tuple[SentencePair, float]] = rows) -> float:
+    def ranked(kinds: Sequence[str], rows: Sequence[tuple[SentencePair, float]] = rows) -> float:
         chosen = [(pair, p) for pair, p in rows if pair.same or pair.kind in kinds]
         same, weights = [pair.same for pair, _ in chosen], [pair.weight for pair, _ in chosen]
-        if all(same):
-            return math.nan
-        return 100 * float(roc_auc_score(same, [p for _, p in chosen], sample_weight=weights))
+        return 100 * auroc(same, [p for _, p in chosen], weights)
 
     return {
         "accuracy": 100 * right / total,
-        "auroc": auroc(list(KINDS)),
+        "auroc": ranked(list(KINDS)),
         "calibration_error": 100 * sum(map(abs, gaps)) / total,
-        **{f"auroc_{kind}": auroc([kind]) for kind in KINDS},
-        "auroc_of_cosine": auroc(list(KINDS), cosines),
+        **{f"auroc_{kind}": ranked([kind]) for kind in KINDS},
+        "auroc_of_cosine": ranked(list(KINDS), cosines),
     }
 
 

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recipes.outcomes import Outcome
 from rewriting.errors import UserError
-from rewriting.significance import holm, paired_difference
-
-TESTED = (
-    "empathy_change",
-    "perplexity",
-    "coherence",
-    "specificity",
-    "specificity_new",
-    "judge",  # where one was named
-)
-"""What is measured row by row and can be better or worse. The fewer, the less Holm takes."""
-RATIOS = frozenset({"perplexity"})
-"""Compared by their logarithm: the difference is a factor."""
+from rewriting.measures.measure import Measure
+from rewriting.measures.rewrites import Outcome, compared_measures
+from rewriting.statistics.multiple import holm
+from rewriting.statistics.paired import Difference, paired_difference
 
 
 def chosen_system(against: str, systems: Sequence[str]) -> str:
@@ -33,45 +22,34 @@ def chosen_system(against: str, systems: Sequence[str]) -> str:
 def differences(
     outcomes: Mapping[str, Sequence[Outcome]], against: str, *, seed: int = 0
 ) -> dict[str, dict[str, Any]]:
-    """For each other system, per measure, what `significance` says; `p_holm` over the measures.
+    """For each other system, per measure, what `paired_difference` says.
 
-    Of perplexity `ratio` stands in place of `difference`.
+    `p_holm` is over the measures. Of perplexity `ratio` stands in place of `difference`.
     """
-    theirs = columns_of(outcomes[against])
-    seekers = [one.seeker for one in outcomes[against]]
+    base = outcomes[against]
+    measures = compared_measures(base)
+    seekers = [one.seeker for one in base]
+    theirs = {name: measure.column(base) for name, measure in measures.items()}
     found: dict[str, dict[str, Any]] = {}
     for system, rows in outcomes.items():
         if system == against:
             continue
         tests = {
-            name: paired_difference(ours, theirs[name], seekers, seed=seed)
-            for name, ours in columns_of(rows).items()
+            name: paired_difference(measure.column(rows), theirs[name], seekers, seed=seed)
+            for name, measure in measures.items()
         }
         adjusted = holm({name: test.p for name, test in tests.items()})
         found[system] = {
-            name: {
-                "ratio" if name in RATIOS else "difference": _out(name, test.mean),
-                "interval": test.interval and [_out(name, bound) for bound in test.interval],
-                "p": test.p,
-                "p_holm": adjusted[name],
-                "n": test.n,
-            }
+            name: paired_figures(measures[name], test) | {"p_holm": adjusted[name], "n": test.n}
             for name, test in tests.items()
         }
     return found
 
 
-def columns_of(outcomes: Sequence[Outcome]) -> dict[str, list[float | None]]:
-    """The tested measures, and reward terms that were asked for, row by row."""
-    rows = [one.row() for one in outcomes]
-    names = [name for name in rows[0] if name in TESTED or name.startswith("rewards/")]
-    ordered = sorted(names, key=lambda name: TESTED.index(name) if name in TESTED else len(TESTED))
-    return {name: [_in(name, row[name]) for row in rows] for name in ordered}
-
-
-def _in(name: str, value: float | None) -> float | None:
-    return math.log(value) if name in RATIOS and value is not None else value
-
-
-def _out(name: str, value: float | None) -> float | None:
-    return math.exp(value) if name in RATIOS and value is not None else value
+def paired_figures(measure: Measure[Outcome], test: Difference) -> dict[str, Any]:
+    """A test as JSON has it, on the scale of the table."""
+    return {
+        "ratio" if measure.ratio else "difference": measure.back(test.mean),
+        "interval": test.interval and [measure.back(bound) for bound in test.interval],
+        "p": test.p,
+    }

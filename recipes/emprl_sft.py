@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from policies.generating.settings import GeneratorSettings
     from recipes.emprl import Config
     from rewriting.data import Split
-
-logger = logging.getLogger(__name__)
 
 
 def conversations(

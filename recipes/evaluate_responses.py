@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from recipes.responses import Outcome, Writers, measured, summary, write_outputs
+from recipes.responses import Writers, measured, summary, write_outputs
 from recipes.systems import parse_systems
 from recipes.tables import may_write, print_table
 from rewriting import Exchange, UserError
-from rewriting.response_measures import RESPONSE_MEASURES
+from rewriting.measures.measure import with_interval
+from rewriting.measures.responses import RESPONSE_MEASURES, Response
 
 
 @dataclass
@@ -139,12 +140,8 @@ def show(config: Config, figures: Mapping[str, Mapping[str, Any]]) -> None:
 
 def cell(name: str, figures: Mapping[str, Any]) -> str:
     """A figure with its interval, where it has one."""
-    value, digits = figures[name], RESPONSE_MEASURES[name].digits
-    if value is None:
-        return "–"
-    interval = figures["intervals"].get(name)
-    bounds = f" ({interval[0]:.{digits}f}…{interval[1]:.{digits}f})" if interval else ""
-    return f"{value:.{digits}f}{bounds}"
+    measure, interval = RESPONSE_MEASURES[name], figures["intervals"].get(name)
+    return with_interval(measure.shown(figures[name]), measure.shown_interval(interval))
 
 
 def by_emotion(figures: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, list[float]]]:
@@ -161,7 +158,7 @@ def percent(value: float) -> str:
 def page_of(
     config: Config,
     figures: Mapping[str, Mapping[str, Any]],
-    outcomes: Mapping[str, Sequence[Outcome]],
+    outcomes: Mapping[str, Sequence[Response]],
 ) -> str:
     """The report: the tables, and exchanges spread evenly over the rows."""
     from rewriting.report.page import short_name

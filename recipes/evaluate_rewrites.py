@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.comparison import chosen_system, differences
-from recipes.outcomes import Assessor, Outcome, Scorer, measured, open_judge_term, summary
+from recipes.outcomes import Assessor, Scorer, measured, open_judge_term, summary
 from recipes.systems import ORIGINAL, check_system, parse_systems, rewrites_of
 from recipes.tables import may_write, print_table
 from rewriting import Exchange, UserError
 from rewriting.exchange import MECHANISMS
-from rewriting.measures import INITIAL
+from rewriting.measures.measure import with_interval
+from rewriting.measures.rewrites import INITIAL, Assessed, Outcome, measure_of
 
 if TYPE_CHECKING:
-    from rewards.identifiers.assessment import Assessment
     from rewriting.report.curves import Curve
     from rewriting.report.page import Sample
 
@@ -171,7 +171,7 @@ def show(config: Config, figures: Mapping[str, Mapping[str, Any]]) -> None:
         if name == "empathy_change":
             rows |= {f"  {INITIAL[group]}": row for group, row in by_initial(figures).items()}
     systems = ["measure", *map(short_name, figures)]
-    full = [[title, *map(with_interval, cells)] for title, cells in rows.items()]
+    full = [[title, *(with_interval(*cell) for cell in cells)] for title, cells in rows.items()]
     fits = table_width([systems, *full]) <= Console().width
     bare = [[title, *(value for value, _ in cells)] for title, cells in rows.items()]
     where = "with 95 % intervals" if fits else "95 % intervals in a wider window, --json and --html"
@@ -183,7 +183,7 @@ def show(config: Config, figures: Mapping[str, Mapping[str, Any]]) -> None:
 def show_differences(figures: Mapping[str, Mapping[str, Any]]) -> None:
     """A second table: every system against the chosen one; nothing where there is one system."""
     from rewriting.report.differences import compared, difference_table
-    from rewriting.report.page import measure_of, short_name
+    from rewriting.report.page import short_name
 
     against, others = compared(figures)
     if not others:
@@ -194,11 +194,6 @@ def show_differences(figures: Mapping[str, Mapping[str, Any]]) -> None:
     ]
     title = f"against {short_name(against)}, paired; p by sign flips over seekers, after Holm"
     print_table(title, ["measure", *map(short_name, others)], rows)
-
-
-def with_interval(cell: tuple[str, str]) -> str:
-    value, interval = cell
-    return f"{value} ({interval.replace(' ', '')})" if interval else value
 
 
 def table_width(rows: Sequence[Sequence[str]]) -> int:
@@ -238,7 +233,7 @@ def sample_of(outcomes: Mapping[str, Sequence[Outcome]], place: int) -> Sample:
     """What every system made of one exchange."""
     from rewriting.report.page import Sample, Version
 
-    def version(system: str, text: str, assessment: Assessment, **options: Any) -> Version:
+    def version(system: str, text: str, assessment: Assessed, **options: Any) -> Version:
         judged = assessment.judgements
         levels = {name: judged[name].level for name in MECHANISMS}
         rationales = {name: judged[name].rationales for name in MECHANISMS}

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from recipes.cards import command, write_card
 from recipes.shared import supervised_accelerator
 from rewriting.errors import UserError
+from rewriting.statistics.classification import auroc
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -205,8 +206,6 @@ def bar_for(model: KindnessModel, rows: Sequence[Sentence], false_alarms: float)
 
 def measure(model: KindnessModel, rows: Sequence[Sentence]) -> dict[str, Any]:
     """AUROC, what the gate stops at its bar, and what it misses, kind by kind; in percent."""
-    from sklearn.metrics import roc_auc_score
-
     found = model.probabilities([row.text for row in rows])
     stopped = [probability >= model.bar for probability in found]
     kinds = {row.kind: 0.0 for row in rows}
@@ -219,7 +218,7 @@ def measure(model: KindnessModel, rows: Sequence[Sentence]) -> dict[str, Any]:
         return 100 * sum(own) / max(1, len(own))
 
     return {
-        "auroc": 100 * float(roc_auc_score([row.hurts for row in rows], found)),
+        "auroc": 100 * auroc([row.hurts for row in rows], found),
         "stopped_hurtful": share(True),
         "stopped_kind": share(False),
         "stopped_by_kind": kinds,

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from recipes.context_line import own_post
 from rewriting import Rewrite
-from rewriting.measures import (
+from rewriting.measures.diversity import Encode, added_sentences, most_repeated
+from rewriting.measures.measure import figures_of
+from rewriting.measures.rewrites import (
     MEASURES,
-    Encode,
-    Interval,
-    added_sentences,
-    bootstrap_interval,
-    distinct_interval,
-    distinct_n,
-    edit_rate,
-    mean,
-    most_repeated,
-    nearly_the_same,
-    posts_served,
+    OWN_TERM,
+    Outcome,
+    Outcomes,
+    measures_of,
     rows_by_initial,
+    scored_terms,
 )
 
 if TYPE_CHECKING:
@@ -32,46 +26,6 @@ if TYPE_CHECKING:
     from rewards.protocol import Reward
 
 CHUNK = 64  # rows between two signs of progress
-# The table's coherence is of replies with several sentences; a neutral value is for training.
-SCORED = "{perplexity: 0, coherence: {weight: 0, neutral: null}, specificity: 0}"
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """A rewrite, its empathy before and after, and the value of each term for it."""
-
-    rewrite: Rewrite
-    before: Assessment
-    after: Assessment
-    values: Mapping[str, float | None]
-
-    @property
-    def change(self) -> int:
-        return self.after.empathy - self.before.empathy
-
-    @property
-    def seeker(self) -> str:
-        return self.rewrite.exchange.seeker_id or self.rewrite.exchange.seeker_post
-
-    @property
-    def added(self) -> list[str]:
-        rewrite = self.rewrite
-        return added_sentences(rewrite.exchange.response_post, rewrite.rewritten_response)
-
-    def row(self) -> dict[str, float | None]:
-        """Everything that is measured of this rewrite alone."""
-        from rewards.words import words
-
-        before, after = self.rewrite.exchange.response_post, self.rewrite.rewritten_response
-        return {
-            "empathy_before": self.before.empathy,
-            "empathy_after": self.after.empathy,
-            "empathy_change": self.change,
-            "improved": 100.0 * (self.change > 0),
-            "worsened": 100.0 * (self.change < 0),
-            "edit_rate": edit_rate(words(before), words(after)),
-            **self.values,
-        }
 
 
 class Assessor:
@@ -119,12 +73,13 @@ class Scorer:
         from rewards.reward_sum import RewardSum, Term
 
         asked = {} if rewards in ("", "{}") else build_rewards(rewards, models).terms
-        own = {f"rewards/{name}": Term(term.reward, 0.0) for name, term in asked.items()}
+        own = {f"{OWN_TERM}{name}": Term(term.reward, 0.0) for name, term in asked.items()}
         self.own = RewardSum(own) if own else None
         self.judge = judge
         self.in_context = models.in_context
         new = Term(specificity_new(models.sentence_encoder), 0.0)
-        self.metrics = RewardSum(build_rewards(SCORED, models).terms | {"specificity_new": new})
+        scored = build_rewards(scored_terms(), models).terms
+        self.metrics = RewardSum(scored | {"specificity_new": new})
 
     def __call__(self, rewrites: Sequence[Rewrite]) -> list[dict[str, float | None]]:
         columns: dict[str, Any] = {
@@ -203,66 +158,30 @@ def summary(
 
     encode: sentences as vectors, to see which are nearly the same; without it nobody knows.
     """
-    from rewards.words import words
-
-    seekers = [one.seeker for one in outcomes]
-    rows = [one.row() for one in outcomes]
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
-    figures: dict[str, Any] = {name: mean(values) for name, values in columns.items()}
-    intervals: dict[str, Any] = {
-        name: bootstrap_interval(values, seekers, seed=seed) for name, values in columns.items()
+    table = Outcomes(outcomes, seed, encode)
+    figures, intervals = figures_of(measures_of(outcomes), table)
+    by_initial, initial_intervals = change_by_initial(outcomes, seed=seed)
+    often = most_repeated(table.new, table.groups)
+    return {
+        **figures,
+        **by_initial,
+        "most_repeated": [{"sentence": text, "seekers": posts} for text, posts in often],
+        "intervals": {**intervals, "empathy_change_by_initial": initial_intervals},
     }
-    # Over the logarithm: one odd response with a perplexity of thousands would outweigh the rest.
-    logs = [None if p is None else math.log(p) for p in columns["perplexity"]]
-    figures["perplexity"] = _exp(mean(logs))
-    intervals["perplexity"] = _exp_bounds(bootstrap_interval(logs, seekers, seed=seed))
-    texts = [words(one.rewrite.rewritten_response.casefold()) for one in outcomes]
-    for n in (1, 2):
-        figures[f"distinct_{n}"] = distinct_n(texts, n)
-        intervals[f"distinct_{n}"] = distinct_interval(texts, n, seekers)
-    new = [one.added for one in outcomes]
-    served = posts_served(new, seekers)
-    alike = nearly_the_same(new, seekers, encode) if encode else [[None] * len(row) for row in new]
-    of = [seeker for row, seeker in zip(new, seekers, strict=True) for _ in row]
-    shares: dict[str, list[float | None]] = {
-        "repeated_sentences": [100.0 * (posts > 1) for row in served for _, posts in row],
-        "same_sentence": [None if one is None else 100.0 * one for row in alike for one in row],
-    }
-    for name, found in shares.items():
-        figures[name] = mean(found)
-        intervals[name] = bootstrap_interval(found, of, seed=seed)
-    figures["n"] = len(outcomes)
-    own = [name for name in figures if name not in MEASURES]
-    ordered = {name: figures[name] for name in (*MEASURES, *own)}
-    by_initial = change_by_initial(outcomes, seed=seed)
-    intervals["empathy_change_by_initial"] = by_initial.pop("intervals")
-    often = [{"sentence": text, "seekers": posts} for text, posts in most_repeated(new, seekers)]
-    return {**ordered, **by_initial, "most_repeated": often, "intervals": intervals}
 
 
-def change_by_initial(outcomes: Sequence[Outcome], *, seed: int = 0) -> dict[str, Any]:
-    """The change in empathy by how empathic the originals were, and how many those are."""
+def change_by_initial(
+    outcomes: Sequence[Outcome], *, seed: int = 0
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The change in empathy by how empathic the originals were, how many those are; intervals."""
+    change = MEASURES["empathy_change"]
     groups = {
-        name: [outcomes[place] for place in places]
+        name: Outcomes([outcomes[place] for place in places], seed)
         for name, places in rows_by_initial([one.before.empathy for one in outcomes]).items()
     }
-    return {
-        "empathy_change_by_initial": {
-            name: mean(one.change for one in rows) for name, rows in groups.items()
-        },
-        "n_by_initial": {name: len(rows) for name, rows in groups.items()},
-        "intervals": {
-            name: bootstrap_interval(
-                [one.change for one in rows], [one.seeker for one in rows], seed=seed
-            )
-            for name, rows in groups.items()
-        },
+    found = {name: change.figure(table) for name, table in groups.items()}
+    figures = {
+        "empathy_change_by_initial": {name: value for name, (value, _) in found.items()},
+        "n_by_initial": {name: len(table.rows) for name, table in groups.items()},
     }
-
-
-def _exp(value: float | None) -> float | None:
-    return None if value is None else math.exp(value)
-
-
-def _exp_bounds(bounds: Interval | None) -> Interval | None:
-    return None if bounds is None else (math.exp(bounds[0]), math.exp(bounds[1]))
+    return figures, {name: interval for name, (_, interval) in found.items()}

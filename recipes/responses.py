@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.systems import CHUNK, ORIGINAL, check_system, rewrites_of
 from rewriting import Exchange, Rewrite
 from rewriting.exchange import LEVELS, MECHANISMS
-from rewriting.measures import bootstrap_interval, distinct_interval, distinct_n, mean
-from rewriting.response_measures import (
+from rewriting.measures.measure import figures_of
+from rewriting.measures.responses import (
     RESPONSE_MEASURES,
-    bleu,
-    emp_f1,
+    Response,
+    Responses,
     emp_f1_intervals,
-    geometric_mean,
-    rouge_l,
 )
 
 if TYPE_CHECKING:
@@ -83,24 +80,9 @@ class Writers:
         return Generator.load(folder, name=name, **self.decoding)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """A response, and the levels of it and of the human response by mechanism."""
-
-    exchange: Exchange
-    response: str
-    human: Mapping[str, int]
-    generated: Mapping[str, int]
-    perplexity: float
-
-    @property
-    def conversation(self) -> str:
-        return self.exchange.seeker_id or self.exchange.seeker_post
-
-
 def measured(
     made: Mapping[str, Sequence[str]], exchanges: Sequence[Exchange], models: Models
-) -> dict[str, list[Outcome]]:
+) -> dict[str, list[Response]]:
     """Every response with what the identifier and the judge say of it; equal ones are asked once.
 
     A system whose responses are the human ones is scored like any other: Emp-F1 100 says that the
@@ -113,12 +95,12 @@ def measured(
     judge = Perplexity(models.language_model)
     seekers = [exchange.seeker_post for exchange in exchanges]
     human = assess(list(zip(seekers, (e.response_post for e in exchanges), strict=True)))
-    found: dict[str, list[Outcome]] = {}
+    found: dict[str, list[Response]] = {}
     for name, responses in made.items():
         generated = assess(list(zip(seekers, responses, strict=True)))
         perplexity = _in_chunks(judge, responses, f"perplexity of {name}")
         found[name] = [
-            Outcome(exchange, response, _levels(before), _levels(after), surprise)
+            Response(exchange, response, _levels(before), _levels(after), surprise)
             for exchange, response, before, after, surprise in zip(
                 exchanges, responses, human, generated, perplexity, strict=True
             )
@@ -142,78 +124,47 @@ def _levels(assessment: Assessment) -> dict[str, int]:
     return {mechanism: assessment.judgements[mechanism].level for mechanism in MECHANISMS}
 
 
-def summary(outcomes: Mapping[str, Sequence[Outcome]], *, seed: int = 0) -> dict[str, Any]:
+def summary(outcomes: Mapping[str, Sequence[Response]], *, seed: int = 0) -> dict[str, Any]:
     """The figures of every system; with two or more, the difference in Emp-F1 to the first."""
-    figures = {name: figures_of(rows, seed=seed) for name, rows in outcomes.items()}
-    first, *others = outcomes
+    tables = {name: Responses(rows, seed) for name, rows in outcomes.items()}
+    figures = {name: system_figures(table) for name, table in tables.items()}
+    first, *others = tables
     for name in others:
-        rows, base = outcomes[name], outcomes[first]
-        difference = figures[name]["emp_f1"] - figures[first]["emp_f1"]
+        own, base = tables[name], tables[first]
         bounds = emp_f1_intervals(
-            *_both(rows), [o.conversation for o in rows], against=_both(base)[1], seed=seed
+            own.human, own.generated, own.groups, against=base.generated, seed=seed
         )
         figures[name]["emp_f1_difference"] = {
             "to": first,
-            "value": difference,
+            "value": figures[name]["emp_f1"] - figures[first]["emp_f1"],
             "interval": bounds["emp_f1"],
         }
     return figures
 
 
-def figures_of(rows: Sequence[Outcome], *, seed: int = 0) -> dict[str, Any]:
+def system_figures(table: Responses) -> dict[str, Any]:
     """The figures of one system, and under `intervals` where they lie with 95 %."""
-    from rewards.words import words
-
-    groups = [one.conversation for one in rows]
-    texts = [one.response for one in rows]
-    human_texts = [one.exchange.response_post for one in rows]
-    human, generated = _both(rows)
-    cut = [words(text.casefold()) for text in texts]
-    rouge = rouge_l(texts, human_texts)
-    figures: dict[str, Any] = {
-        **emp_f1(human, generated),
-        "perplexity": geometric_mean([one.perplexity for one in rows]),
-        "distinct_1": distinct_n(cut, 1),
-        "distinct_2": distinct_n(cut, 2),
-        "bleu": bleu(texts, human_texts),
-        "rouge_l": mean(rouge),
-        "empathy": mean(float(sum(one.generated.values())) for one in rows),
-        "words": mean(float(len(text)) for text in cut),
-        "n": len(rows),
-    }
-    intervals = {
-        **emp_f1_intervals(human, generated, groups, seed=seed),
-        "distinct_1": distinct_interval(cut, 1, groups),
-        "distinct_2": distinct_interval(cut, 2, groups),
-        "rouge_l": bootstrap_interval(rouge, groups, seed=seed),
-    }
-    assert list(figures) == list(RESPONSE_MEASURES)
-    shares = {m: [generated[m].count(level) / len(rows) for level in LEVELS] for m in MECHANISMS}
-    return figures | {
+    figures, intervals = figures_of(RESPONSE_MEASURES, table)
+    levels = table.generated
+    shares = {m: [levels[m].count(lv) / len(table.rows) for lv in LEVELS] for m in MECHANISMS}
+    return {
+        **figures,
         "level_shares": shares,
-        "by_emotion": by_emotion(rows),
+        "by_emotion": by_emotion(table.rows),
         "intervals": intervals,
     }
 
 
-def by_emotion(rows: Sequence[Outcome]) -> dict[str, dict[str, float]]:
+def by_emotion(rows: Sequence[Response]) -> dict[str, dict[str, float]]:
     """Emotion of the data set → Emp-F1, its parts, n. Does the reward serve some worse?"""
-    groups: dict[str, list[Outcome]] = defaultdict(list)
+    groups: dict[str, list[Response]] = defaultdict(list)
     for one in rows:
         if one.exchange.extra.get("emotion"):
             groups[str(one.exchange.extra["emotion"])].append(one)
-    return {name: emp_f1(*_both(own)) | {"n": len(own)} for name, own in sorted(groups.items())}
+    return {name: Responses(own).emp_f1 | {"n": len(own)} for name, own in sorted(groups.items())}
 
 
-def _both(rows: Sequence[Outcome]) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-    """The levels of the human and of the generated responses, by mechanism."""
-    return (
-        {mechanism: [one.human[mechanism] for one in rows] for mechanism in MECHANISMS},
-        {mechanism: [one.generated[mechanism] for one in rows] for mechanism in MECHANISMS},
-    )
-
-
-def write_outputs(path: Path, rows: Sequence[Outcome]) -> None:
+def write_outputs(path: Path, rows: Sequence[Response]) -> None:
     """The responses of a system, a JSON line each: `--systems NAME=FILE` reads them again."""
     from rewriting.runtime.files import disk_errors
 

@@ -21,6 +21,7 @@ from recipes.cards import command, write_card
 from recipes.shared import supervised_accelerator
 from rewriting.data.load import SAMPLE
 from rewriting.runtime.seeds import derive_seed
+from rewriting.statistics.classification import auroc
 
 if TYPE_CHECKING:
     from rewards.identifiers.by_sentence import Bars
@@ -260,7 +261,7 @@ def measure(model: SenseModel, split: str) -> dict[str, Any]:
         right = [is_right for _, _, is_right, _ in rows]
         pairs = list(zip(found, right, strict=True))
         figures[name] = {
-            "auroc": auroc(right, found),
+            "auroc": 100 * auroc(right, found),
             "stopped_right": 100 * mean([value < model.bar for value, good in pairs if good]),
             "stopped_wrong": 100 * mean([value < model.bar for value, good in pairs if not good]),
             "n": len(rows),
@@ -302,12 +303,6 @@ def right_and_wrong(split: str) -> dict[str, list[tuple[str, str, bool, str]]]:
         for row in map(json.loads, lines)
     ]
     return found
-
-
-def auroc(right: Sequence[bool], scores: Sequence[float]) -> float:
-    from sklearn.metrics import roc_auc_score
-
-    return 100 * float(roc_auc_score(right, scores))
 
 
 def mean(values: Sequence[float]) -> float:

@@ -19,6 +19,7 @@ from rewards.protocol import texts
 from rewriting.errors import UserError
 from rewriting.runtime.cache import CACHE_SIZE, BatchedScores
 from rewriting.runtime.models import load_sentence_encoder
+from rewriting.runtime.tensors import load_tensors, save_tensors
 from rewriting.sentences import split_sentences
 
 SHIPPED = Path(__file__).parent / "shipped" / "coherence"
@@ -167,14 +168,12 @@ class CoherenceModel:
         cls, folder: str | Path = SHIPPED, *, encoder: Any = None, batch_size: int = 1
     ) -> CoherenceModel:
         """The model in a folder, by default the shipped one; its encoder comes by name."""
-        from safetensors.torch import load_file
-
         folder = Path(folder)
         if not (folder / CONFIG).is_file() or not (folder / WEIGHTS).is_file():
             raise UserError(f"{folder} holds no coherence model: it needs {CONFIG} and {WEIGHTS}.")
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         head = CoherenceHead(config["width"], config["hidden"], config["dropout"])
-        head.load_state_dict(load_file(folder / WEIGHTS))
+        head.load_state_dict(load_tensors(folder / WEIGHTS))
         return cls(
             encoder or load_sentence_encoder(config["encoder"]),
             head,
@@ -185,14 +184,10 @@ class CoherenceModel:
 
     def save(self, folder: str | Path) -> None:
         """Write the head and what is needed to use it; the encoder by name only."""
-        from safetensors.torch import save_file
-
         from rewriting.runtime.files import write_json
 
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        save_file({k: v.contiguous() for k, v in self.head.state_dict().items()}, folder / WEIGHTS)
-        (folder / WEIGHTS).chmod(0o644)  # safetensors writes 0600
+        save_tensors(self.head.state_dict(), folder / WEIGHTS)
         facts = {"encoder": self.encoder_name, "temperature": self.temperature}
         write_json(folder / CONFIG, facts | self.head.shape)
 

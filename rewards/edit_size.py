@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from rewards.protocol import texts
-from rewards.words import words
 from rewriting.runtime.cache import ScoreCache
+from rewriting.words import words
 
 
 class EditSize:

@@ -22,7 +22,8 @@ from torch import Tensor, nn
 from rewards.contrast import new_of_rows
 from rewriting.errors import UserError
 from rewriting.runtime.cache import BatchedScores
-from rewriting.runtime.files import disk_errors, write_json
+from rewriting.runtime.files import write_json
+from rewriting.runtime.tensors import load_tensors, save_tensors
 from rewriting.runtime.tuned_encoder import TunedEncoder, load_trained, ready, trained_tensors
 
 SHIPPED = Path(__file__).parent / "shipped" / "kindness"
@@ -106,8 +107,6 @@ class KindnessModel(nn.Module):
         return [value if text.strip() else 0.0 for text, value in pairs]
 
     def save(self, folder: Path) -> None:
-        from safetensors.torch import save_file
-
         encoder = self.encode
         settings = {
             "encoder": encoder.name,
@@ -115,24 +114,18 @@ class KindnessModel(nn.Module):
             "max_tokens": encoder.max_tokens,
             "layers": encoder.layers,
         }
-        with disk_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / SETTINGS, settings | {"bar": self.bar})
-        with disk_errors(folder):
-            save_file(trained_tensors(self), folder / WEIGHTS)
-            (folder / WEIGHTS).chmod(0o644)  # safetensors writes 0600
+        save_tensors(trained_tensors(self), folder / WEIGHTS)
 
     @classmethod
     def load(cls, folder: Path | str = SHIPPED, *, batch_size: int = 1) -> Self:
         """The model in a folder that `train.py kindness` has written, ready to use."""
-        from safetensors.torch import load_file
-
         path = Path(folder).expanduser()
         if not (path / SETTINGS).is_file() or not (path / WEIGHTS).is_file():
             raise UserError(f"{path} holds no kindness model: it needs {SETTINGS} and {WEIGHTS}.")
         settings = json.loads((path / SETTINGS).read_text(encoding="utf-8"))
         model = cls(**settings, batch_size=batch_size)
-        if misfit := load_trained(model, load_file(path / WEIGHTS)):
+        if misfit := load_trained(model, load_tensors(path / WEIGHTS)):
             raise UserError(f"{path}: weights and {SETTINGS} do not fit each other: {misfit}.")
         model.encode.merge()
         return ready(model)

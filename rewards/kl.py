@@ -17,11 +17,6 @@ from torch import Tensor
 from rewriting.runtime.kl import ESTIMATORS, per_token
 
 
-def per_sequence(kl_BT: Tensor, mask_BT: Tensor) -> Tensor:
-    """[B]: the sum over a row's tokens, the KL of whole responses that controllers steer by."""
-    return kl_BT.masked_fill(~mask_BT.bool(), 0.0).sum(dim=-1)
-
-
 class Controller(Protocol):
     """Holds the coefficient β. `update` is told the mean KL of so many new responses."""
 

@@ -6,9 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from rewriting.data.split import normalised
-from rewriting.sentences import split_sentences
-
-ENDS = ".!?…,;: "
+from rewriting.sentences import PAUSES, STOPS, split_sentences
 
 
 def new_flags(sentences: Sequence[str], response_post: str, sentence: str | None) -> list[bool]:
@@ -50,4 +48,4 @@ def _taken(sentences: Sequence[str], keys: Counter[str]) -> list[bool]:
 
 def _key(sentence: str) -> str:
     """A sentence without what joining may change: case, white space, the last full stop."""
-    return normalised(sentence).rstrip(ENDS)
+    return normalised(sentence).rstrip(STOPS + PAUSES + " ")

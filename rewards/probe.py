@@ -18,6 +18,7 @@ from rewriting.edits import Edit, apply_edits
 from rewriting.exchange import MECHANISMS, Exchange
 from rewriting.runtime.seeds import derive_seed
 from rewriting.sentences import split_sentences
+from rewriting.statistics.classification import auroc
 
 SEEDS: Final[dict[str, tuple[str, ...]]] = {
     "emotional_reactions": ("I know how you feel.", "I'm sorry.", "I feel you."),
@@ -114,7 +115,7 @@ def mismatch_probe(
             "flagged_moved": flagged(away, mechanism),
             "expected_in_place": sum(here) / len(here),
             "expected_moved": sum(there) / len(there),
-            "auroc": 100 * auroc(here, there),
+            "auroc": 100 * auroc([True] * len(here) + [False] * len(there), here + there),
             "n": len(rows),
         }
     return figures
@@ -143,15 +144,6 @@ def context_sensitivity(
 
 def _expected(assessments: Sequence[Assessment], mechanism: str) -> list[float]:
     return [assessment.judgements[mechanism].expected_level for assessment in assessments]
-
-
-def auroc(positives: Sequence[float], negatives: Sequence[float]) -> float:
-    """The chance that a positive scores above a negative, ties counted half."""
-    from scipy.stats import rankdata
-
-    ranks = rankdata([*positives, *negatives])
-    above = ranks[: len(positives)].sum() - len(positives) * (len(positives) + 1) / 2
-    return float(above / (len(positives) * len(negatives)))
 
 
 @dataclass(frozen=True, slots=True)

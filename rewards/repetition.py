@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from rewards.protocol import texts
-from rewards.words import words
 from rewriting.errors import UserError
+from rewriting.words import words
 
 Gram = tuple[str, ...]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
 from rewards.event_loop import gather_or_cancel, run
 from rewards.parts import logging_parts
@@ -31,6 +31,7 @@ from rewards.scaling import (
 )
 from rewriting.errors import UserError
 from rewriting.runtime.processes import across_processes, process_index
+from rewriting.statistics.means import mean
 
 Values = list[float | None]
 
@@ -77,30 +78,6 @@ class Scores:
     def row(self, index: int) -> dict[str, float | None]:
         """One row's values by term: the `rewards` of an output line."""
         return {name: values[index] for name, values in self.terms.items()}
-
-    @classmethod
-    def joined(cls, batches: Sequence[Scores]) -> Self:
-        """Several batches of the same sum as one: for tables over a whole file."""
-        if not batches:
-            raise ValueError("there are no batches to join")
-
-        def join(columns: Sequence[Mapping[str, Values]]) -> dict[str, Values]:
-            names = dict.fromkeys(name for column in columns for name in column)
-            rows = list(zip(columns, map(len, batches), strict=True))
-            return {n: [v for c, size in rows for v in c.get(n, [None] * size)] for n in names}
-
-        return cls(
-            join([batch.terms for batch in batches]),
-            join([batch.contributions for batch in batches]),
-            [total for batch in batches for total in batch.totals],
-            join([batch.parts for batch in batches]),
-        )
-
-
-def mean(values: Values) -> float | None:
-    """The mean of what is not None, or None where nothing is left."""
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None
 
 
 class RewardSum:

@@ -33,7 +33,8 @@ from rewards.reading.pair_encoder import PairEncoder, Row
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
 from rewriting.runtime.cache import BatchedScores
-from rewriting.runtime.files import disk_errors, write_json
+from rewriting.runtime.files import write_json
+from rewriting.runtime.tensors import load_tensors, save_tensors
 from rewriting.runtime.tuned_encoder import load_trained, ready, trained_tensors
 
 SHIPPED = Path(__file__).parent / "shipped" / "sense"
@@ -165,8 +166,6 @@ class SenseModel(nn.Module):
 
     def save(self, folder: Path, **facts: Any) -> None:
         """Write what was trained, and how to build the rest."""
-        from safetensors.torch import save_file
-
         encoder = self.encode
         settings = {
             "encoder": encoder.name,
@@ -175,12 +174,8 @@ class SenseModel(nn.Module):
             "layers": encoder.layers,
             "bar": self.bar,
         }
-        with disk_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / SETTINGS, settings | facts)
-        with disk_errors(folder):
-            save_file(trained_tensors(self), folder / WEIGHTS)
-            (folder / WEIGHTS).chmod(0o644)  # safetensors writes 0600
+        save_tensors(trained_tensors(self), folder / WEIGHTS)
 
     @classmethod
     def load(cls, folder: Path | str = SHIPPED, *, batch_size: int = 1) -> Self:
@@ -195,10 +190,8 @@ class SenseModel(nn.Module):
 
     def fill(self, path: Path) -> None:
         """Take the trained weights of a folder, for use or to go on training from them."""
-        from safetensors.torch import load_file
-
         read_settings(path)  # says what is missing
-        if misfit := load_trained(self, load_file(path / WEIGHTS)):
+        if misfit := load_trained(self, load_tensors(path / WEIGHTS)):
             raise UserError(f"{path}: weights and settings do not fit each other: {misfit}.")
 
     @classmethod

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rewards.audit import KINDS, Audit
-from rewards.reward_sum import Scores, mean
-from rewriting.ab.statistics import wilson
+from rewards.reward_sum import Scores
 from rewriting.exchange import MECHANISMS
+from rewriting.statistics.means import mean
+from rewriting.statistics.shares import wilson
 
 Values = Sequence[float | None]
 HEADLINES = {

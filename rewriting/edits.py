@@ -57,7 +57,7 @@ class Edit:
     def index(self, num_sentences: int) -> int:
         """This edit's place among the 2n + 2 positions of a response of n sentences."""
         if self.position is None:
-            return 2 * num_sentences + 1
+            return keep_position(num_sentences)
         last = num_sentences if self.operation is Operation.INSERT else num_sentences - 1
         if self.position > last:
             raise ValueError(
@@ -70,7 +70,7 @@ class Edit:
         """The edit at a place among the 2n + 2 positions: the inverse of `index`."""
         if not 0 <= index < num_positions(num_sentences):
             raise ValueError(f"edit position {index} of {num_positions(num_sentences)}")
-        if index == 2 * num_sentences + 1:
+        if index == keep_position(num_sentences):
             return cls.keep()
         if index <= num_sentences:
             return cls.insert(index, sentence)
@@ -88,6 +88,11 @@ class Edit:
             "position": self.position,
             "sentence": self.sentence,
         }
+
+
+def keep_position(num_sentences: int) -> int:
+    """The place of keep among the 2n + 2 positions: the last one."""
+    return num_positions(num_sentences) - 1
 
 
 def num_positions(num_sentences: int) -> int:

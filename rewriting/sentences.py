@@ -14,7 +14,10 @@ from functools import cache, lru_cache
 from itertools import zip_longest
 from typing import Protocol
 
-ENDS = frozenset(".!?…。！？:;,")
+STOPS = ".!?…。！？"
+"""What ends a sentence."""
+PAUSES = ":;,"
+"""What may stand at the end of a line in place of a stop."""
 CLOSERS = frozenset("\"'”’)]}»*_~")
 LIST_ITEM = re.compile(r"\s*(?:[-*•–]|\(?\d{1,2}[.)])\s")
 LINE = re.compile(r"[^\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
@@ -144,7 +147,7 @@ def _closed(sentence: str) -> str:
     """The sentence with a full stop, unless it ends in punctuation, an emoji or a link."""
     core = sentence.rstrip("".join(CLOSERS) + "\ufe0f\u200d") or sentence
     last = core[-1:]
-    if last in ENDS or not (last.isalnum() or unicodedata.category(last or " ") == "Mn"):
+    if last in STOPS + PAUSES or not (last.isalnum() or unicodedata.category(last or " ") == "Mn"):
         return sentence
     if NO_STOP.search(sentence):
         return sentence

@@ -1,6 +1,8 @@
 """Every config builds its recipe, and can be shared by as many processes as it is meant for."""
 
 import re
+import sys
+import tomllib
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,11 @@ from recipes.entry import TRAINING, parse
 from rewards.named import Models, build_rewards
 from rewriting.errors import UserError
 from tests.recipes.words import Words
+from tests.test_architecture import imports
 
 CONFIGS = Path(__file__).parent.parent / "configs"
+NAMES = {"sklearn": "scikit-learn", "yaml": "PyYAML", "interpret": "interpret-core"}
+"""Imports whose package is called otherwise."""
 FILES = sorted(CONFIGS.glob("*.yaml"))
 
 
@@ -84,3 +89,19 @@ def test_what_cannot_be_shared_is_refused() -> None:
         emprl.shares(emprl.Config(sft_batch_size=4), 8)
     with pytest.raises(UserError, match="minibatch_size 4 leaves some of 8 processes without"):
         emprl.shares(emprl.Config(batch_size=32, minibatch_size=4), 8)
+
+
+def test_every_import_is_declared() -> None:
+    project = tomllib.loads((CONFIGS.parent / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    lines = [*project["dependencies"], *extras["ab"], *extras["deepspeed"]]
+    declared = {plain(re.split(r"[<>=]", line)[0]) for line in lines} | set(sys.stdlib_module_names)
+    ours = {"rewriting", "rewards", "policies", "recipes"}
+    for package in ours:
+        for path in (CONFIGS.parent / package).rglob("*.py"):
+            found = {name.split(".")[0] for name in imports(path)} - ours
+            assert {plain(NAMES.get(name, name)) for name in found} <= declared, path
+
+
+def plain(name: str) -> str:
+    return name if name == "__future__" else name.lower().replace("-", "_")

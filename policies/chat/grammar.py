@@ -23,6 +23,7 @@ from typing import Final
 
 from rewriting import Edit, Exchange, Rewrite, apply_edits, split_sentences
 from rewriting.edits import Operation
+from rewriting.sentences import STOPS
 
 EDIT_LINE: Final = re.compile(
     r"[\s>*`_#•-]*(?:\d+[.)]\s+)?[*`_]*"  # a list or Markdown around it
@@ -32,7 +33,6 @@ EDIT_LINE: Final = re.compile(
 )
 KEEP_LINE: Final = re.compile(r"\W*keep\W*", re.IGNORECASE)
 QUOTATIONS: Final = (('"', '"'), ("“", "”"), ("«", "»"), ("'", "'"), ("‘", "’"))
-ENDS: Final = ".!?…"
 CLOSERS: Final = "\"'”’»)]*_`\ufe0f\u200d"
 
 NO_EDIT: Final = "no line is an edit"
@@ -142,7 +142,7 @@ def _is_cut_off(answer: str) -> bool:
     if answer.endswith("\n"):
         return False
     core = answer.rstrip().rstrip(CLOSERS)
-    return not core or not (core[-1] in ENDS or unicodedata.category(core[-1]).startswith("S"))
+    return not core or not (core[-1] in STOPS or unicodedata.category(core[-1]).startswith("S"))
 
 
 def write_edits(edits: Sequence[Edit], num_sentences: int) -> str:

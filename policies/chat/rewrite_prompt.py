@@ -10,6 +10,7 @@ from typing import Any
 
 from policies.chat.template import asked, fitted, tokens_of
 from rewriting import Exchange, split_sentences
+from rewriting.sentences import STOPS
 
 INSTRUCTION = (
     "You help people on a peer support site. Someone wrote:\n{seeker_post}\n\n"
@@ -64,7 +65,7 @@ def clean_reply(text: str) -> str:
     """
     ends = [text.index(ending) for ending in ENDINGS if ending in text]
     sentences = split_sentences(text[: min(ends)].strip() if ends else text.strip())
-    whole = [sentence[-1] in ".!?…" for sentence in sentences.texts]
+    whole = [sentence[-1] in STOPS for sentence in sentences.texts]
     if not any(whole):
         return ""
     last = sentences.texts[-1]

@@ -28,7 +28,6 @@ from torch import Tensor, nn
 from policies.generating.adapters import Adapters, NoAdapters, PrefixAdapters
 from policies.generating.decoding import Sampled, Shape, TokenLogProbs, score, write
 from policies.generating.models import AnyModel, Encoded, load_model
-from policies.generating.prefix import read_tensors
 from policies.generating.prompt import context_tokens, plain_tokens
 from policies.generating.settings import FILE, GeneratorSettings, read_settings, write_settings
 from policies.generating.value_head import ValueHead
@@ -38,6 +37,7 @@ from rewriting.exchange import Exchange, Rewrite
 from rewriting.runtime.files import disk_errors
 from rewriting.runtime.model_options import DEFAULT, ModelOptions
 from rewriting.runtime.seeds import derive_seed
+from rewriting.runtime.tensors import load_tensors, save_tensors
 
 VALUE_WEIGHTS = "value_head.safetensors"
 
@@ -138,8 +138,6 @@ class Generator:
         A reference goes into a folder of its own inside. policy.json comes last: where it stands,
         the rest is complete.
         """
-        from safetensors.torch import save_file
-
         folder = Path(folder)
         with disk_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -148,10 +146,7 @@ class Generator:
             if "reference" in self.roles:
                 (folder / "reference").mkdir(exist_ok=True)
                 self.adapters.save("reference", folder / "reference", self.model_name, dtype)
-            state = self.value_head.state_dict()
-            tensors = {k: v.detach().to("cpu", dtype or v.dtype) for k, v in state.items()}
-            save_file(tensors, folder / VALUE_WEIGHTS, metadata={"format": "pt"})
-            (folder / VALUE_WEIGHTS).chmod(0o644)  # safetensors writes 0600
+            save_tensors(self.value_head.state_dict(), folder / VALUE_WEIGHTS, dtype=dtype)
         write_settings(folder, self.model_name, self.settings)
 
     @classmethod
@@ -310,7 +305,7 @@ def _adapters(model: AnyModel, settings: GeneratorSettings) -> Adapters:
 
 @torch.no_grad()
 def _fill(head: nn.Module, path: Path) -> None:
-    found = read_tensors(path)
+    found = load_tensors(path)
     named = dict(head.named_parameters())
     if {k: v.shape for k, v in found.items()} != {k: v.shape for k, v in named.items()}:
         raise UserError(f"{path} does not fit this model: it is of a generator on another one.")

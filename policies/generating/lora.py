@@ -6,7 +6,6 @@ and outputs: encoder outputs, and the keys and values made of them, stay the sam
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,9 +15,10 @@ import torch
 from torch import nn
 
 from policies.generating.models import AnyModel
-from policies.generating.prefix import WEIGHTS, read_tensors
 from rewriting.errors import UserError
-from rewriting.runtime.adapters import attention_layers
+from rewriting.runtime.adapters import WEIGHTS, attention_layers
+from rewriting.runtime.lora import lora_config, save_adapter, with_adapter
+from rewriting.runtime.tensors import load_tensors
 
 
 class LoraAdapters:
@@ -33,21 +33,9 @@ class LoraAdapters:
         self._active = ""
 
     def add(self, role: str) -> None:
-        from peft import LoraConfig, get_peft_model
-
-        config = LoraConfig(
-            r=self.rank,
-            lora_alpha=self.rank,
-            target_modules=self.targets,
-            task_type="SEQ_2_SEQ_LM" if self.model.is_seq2seq else "CAUSAL_LM",
-        )
-        with warnings.catch_warnings():
-            # GPT-2's layers are transposed: PEFT sees it, adapts to it, and warns that it did.
-            warnings.filterwarnings("ignore", message="fan_in_fan_out is set to")
-            if self._peft is None:
-                self._peft = get_peft_model(self.model.model, config, adapter_name=role)
-            else:
-                self._peft.add_adapter(role, config)
+        task = "SEQ_2_SEQ_LM" if self.model.is_seq2seq else "CAUSAL_LM"
+        config = lora_config(self.rank, self.targets, alpha=self.rank, task=task)
+        self._peft = with_adapter(self.model.model, self._peft, config, role)
         self._active = self._active or role
 
     def _named(self, role: str) -> dict[str, nn.Parameter]:
@@ -87,23 +75,11 @@ class LoraAdapters:
         self._active = role
 
     def save(self, role: str, folder: Path, name: str, dtype: torch.dtype | None) -> None:
-        from safetensors.torch import save_file
-
-        tensors = {
-            key: value.detach().to("cpu", dtype or value.dtype).contiguous()
-            for key, value in self._named(role).items()
-        }
-        save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
-        (folder / WEIGHTS).chmod(0o644)  # safetensors writes 0600
-        config = self._peft.peft_config[role]
-        config.base_model_name_or_path = name  # not this machine's path of it
-        trained, config.inference_mode = config.inference_mode, True
-        config.save_pretrained(folder)
-        config.inference_mode = trained
+        save_adapter(self._peft, role, self._named(role), folder, model=name, dtype=dtype)
 
     @torch.no_grad()
     def load(self, role: str, folder: Path) -> None:
-        found, named = read_tensors(folder / WEIGHTS), self._named(role)
+        found, named = load_tensors(folder / WEIGHTS), self._named(role)
         if {k: v.shape for k, v in found.items()} != {k: v.shape for k, v in named.items()}:
             raise UserError(
                 f"{folder / WEIGHTS} does not fit this model: it is of a generator on another one."

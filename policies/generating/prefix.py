@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import torch
 from torch import Tensor, nn
 
 from rewriting.errors import UserError
+from rewriting.runtime.tensors import load_tensors, save_tensors
 
 KeysValues = Sequence[tuple[Tensor, Tensor]]
 WEIGHTS: Final = "adapter_model.safetensors"
@@ -48,7 +49,6 @@ def save_prefix(
 ) -> None:
     """Write PEFT's two files. float16 halves the larger one and rounds the weights."""
     from peft import PrefixTuningConfig
-    from safetensors.torch import save_file
 
     weight = prefix.weight_L2HPK.detach().cpu()
     layers, _, heads, tokens, width = weight.shape
@@ -56,9 +56,8 @@ def save_prefix(
         spread = weight.new_zeros(2 * layers, 2, heads, tokens, width)
         spread[0::2] = weight
         weight = spread
-    flat = weight.permute(3, 0, 1, 2, 4).reshape(tokens, -1).to(dtype or weight.dtype)
-    save_file({KEY: flat.contiguous()}, folder / WEIGHTS, metadata={"format": "pt"})
-    (folder / WEIGHTS).chmod(0o644)  # safetensors writes 0600
+    flat = weight.permute(3, 0, 1, 2, 4).reshape(tokens, -1)
+    save_tensors({KEY: flat}, folder / WEIGHTS, dtype=dtype)
     PrefixTuningConfig(
         task_type="SEQ_2_SEQ_LM" if is_seq2seq else "CAUSAL_LM",
         base_model_name_or_path=model,
@@ -76,20 +75,10 @@ def save_prefix(
 def load_prefix(prefix: Prefix, folder: Path, *, is_seq2seq: bool) -> None:
     """Fill a prefix with the weights of a folder, which must be of its shape."""
     path = folder / WEIGHTS
-    flat = read_tensors(path).get(KEY)
+    flat = load_tensors(path).get(KEY)
     layers, _, heads, tokens, width = prefix.weight_L2HPK.shape
     written = 2 * layers if is_seq2seq else layers
     if flat is None or flat.shape != (tokens, written * 2 * heads * width):
         raise UserError(f"{path} does not fit this model: it is of a generator on another one.")
     weight = flat.view(tokens, written, 2, heads, width).permute(1, 2, 3, 0, 4)
     prefix.weight_L2HPK.copy_(weight[0::2] if is_seq2seq else weight)
-
-
-def read_tensors(path: Path) -> dict[str, Any]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        return dict(load_file(path))
-    except (OSError, SafetensorError) as error:
-        raise UserError(f"{path} cannot be read ({error}). Get the generator again.") from error

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from rewriting.errors import UserError
+from rewriting.statistics.means import mean
 
 OPENING: Final = 3
 """Words that make the opening of a sentence."""
@@ -49,11 +50,6 @@ def check_kl(penalties: Sequence[float]) -> None:
             "the KL to the reference is infinite: the reference could not have said what the "
             "policy said. Train with top_p 1."
         )
-
-
-def mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None
 
 
 def deviation(values: Sequence[float | None]) -> float | None:

@@ -109,15 +109,11 @@ def make_trainer(
 
 def lora(config: Config) -> Any:
     """The LoRA matrices that are trained."""
-    from peft import LoraConfig
+    from rewriting.runtime.lora import lora_config
 
-    targets: Any = [part.strip() for part in config.targets.split(",") if part.strip()]
-    return LoraConfig(
-        r=config.rank,
-        lora_alpha=config.alpha,
-        target_modules=config.targets if config.targets == "all-linear" else targets,
-        task_type="CAUSAL_LM",
-    )
+    layers = [part.strip() for part in config.targets.split(",") if part.strip()]
+    chosen = config.targets if config.targets == "all-linear" else layers
+    return lora_config(config.rank, chosen, alpha=config.alpha, task="CAUSAL_LM")
 
 
 def no_telemetry() -> None:

@@ -23,6 +23,7 @@ from rewards.identifiers.appraisals import SHIPPED_NAMES
 from rewards.identifiers.sentence_states import SentenceStates
 from rewriting.data.appraisals import APPRAISALS
 from rewriting.errors import UserError
+from rewriting.runtime.tensors import load_tensors, save_tensors
 
 SHIPPED = Path(__file__).parent.parent / "shipped" / "alignment"
 SETTINGS, WEIGHTS = "alignment.json", "alignment.safetensors"
@@ -136,15 +137,13 @@ class SiameseAlignment:
         cls, folder: str | Path = SHIPPED, *, states: SentenceStates | None = None
     ) -> SiameseAlignment:
         """The model of a folder; states of the same encoder may be shared, if frozen."""
-        from safetensors.torch import load_file
-
         folder = Path(folder)
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
         if states is None or not states.serves(settings["encoder"], settings["rank"]):
             states = SentenceStates.load(settings["encoder"], rank=settings["rank"])
         head = AlignmentHead()
         both = nn.ModuleDict({"states": states, "head": head})
-        unknown = both.load_state_dict(load_file(folder / WEIGHTS), strict=False).unexpected_keys
+        unknown = both.load_state_dict(load_tensors(folder / WEIGHTS), strict=False).unexpected_keys
         if unknown:
             raise UserError(f"{folder} does not fit its own {SETTINGS}: {unknown[0]} is not in it.")
         if settings["rank"]:
@@ -153,17 +152,12 @@ class SiameseAlignment:
 
     def save(self, folder: str | Path) -> None:
         """Write what was trained, and the encoder by name."""
-        from safetensors.torch import save_file
-
-        from rewriting.runtime.files import disk_errors, write_json
+        from rewriting.runtime.files import write_json
 
         folder = Path(folder)
         both = nn.ModuleDict({"states": self.states, "head": self.head})
-        trained = {n: p.detach().cpu() for n, p in both.named_parameters() if p.requires_grad}
-        with disk_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            save_file({n: t.contiguous() for n, t in trained.items()}, folder / WEIGHTS)
-            (folder / WEIGHTS).chmod(0o644)  # safetensors writes 0600
+        trained = {n: p for n, p in both.named_parameters() if p.requires_grad}
+        save_tensors(trained, folder / WEIGHTS)
         settings: dict[str, Any] = {
             "encoder": self.states.name,
             "rank": self.states.rank,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,34 +14,19 @@ from rewards.identifiers.alignment_pairs import Grid
 from rewards.identifiers.appraisal_units import LABELS, Unit
 from rewards.identifiers.appraisals import Appraiser
 from rewriting.data.appraisals import ROLES
+from rewriting.statistics.classification import (
+    confusion,
+    label_f1,
+    macro_f1_of_counts,
+    rank_auroc,
+)
+from rewriting.statistics.intervals import Interval, grouped_interval
 
 RESAMPLES = 1000
 Figures = dict[str, Any]
 Array = NDArray[Any]
-
-
-def grouped_interval(
-    statistic: Callable[[Array], float], groups: Sequence[Hashable], seed: int = 0
-) -> tuple[float, float] | None:
-    """95 % of a statistic of rows, drawing whole groups with replacement; None for one group, or
-    where no draw tells anything.
-
-    statistic: of row numbers, some more than once. What it cannot say of a draw (NaN) is left out.
-    """
-    rows: dict[Hashable, list[int]] = {}
-    for row, group in enumerate(groups):
-        rows.setdefault(group, []).append(row)
-    if len(rows) < 2:
-        return None
-    parts = [np.array(own) for own in rows.values()]
-    generator = np.random.default_rng(seed)
-    draws = generator.integers(len(parts), size=(RESAMPLES, len(parts)))
-    values = [statistic(np.concatenate([parts[k] for k in draw])) for draw in draws]
-    known = [value for value in values if not np.isnan(value)]
-    if not known:
-        return None
-    low, high = np.quantile(known, [0.025, 0.975])
-    return float(low), float(high)
+Measured = Callable[[Array], float]
+"""A figure of some rows, by their numbers."""
 
 
 def appraisal_figures(units: Sequence[Unit], called: Sequence[str], *, seed: int = 0) -> Figures:
@@ -51,30 +36,30 @@ def appraisal_figures(units: Sequence[Unit], called: Sequence[str], *, seed: int
     groups = [unit.group for unit in units]
 
     def counts(rows: Array) -> Array:
-        pairs = np.bincount(gold[rows] * len(LABELS) + found[rows], minlength=len(LABELS) ** 2)
-        return pairs.reshape(len(LABELS), len(LABELS))
+        return confusion(gold[rows], found[rows], len(LABELS))
 
-    measures: dict[str, Callable[[Array], float]] = {
+    measures: dict[str, Measured] = {
         "accuracy": lambda rows: 100 * float(np.mean(gold[rows] == found[rows])),
-        "macro_f1": lambda rows: 100 * macro_f1(counts(rows)),
+        "macro_f1": lambda rows: 100 * float(macro_f1_of_counts(counts(rows))),
     }
     everything = np.arange(len(units))
     return {
         **{name: measure(everything) for name, measure in measures.items()},
-        "f1": {label: 100 * _f1(gold == k, found == k) for k, label in enumerate(LABELS)},
+        "f1": dict(zip(LABELS, (100 * label_f1(counts(everything))).tolist(), strict=True)),
         "count": {label: int((gold == k).sum()) for k, label in enumerate(LABELS)},
-        "intervals": {
-            name: grouped_interval(measure, groups, seed) for name, measure in measures.items()
-        },
+        "intervals": intervals_of(measures, groups, seed),
         "n": len(units),
     }
 
 
-def macro_f1(counts_LL: Array) -> float:
-    """The mean F1 of the labels that occur, from how often each (gold, called) came."""
-    totals_L = counts_LL.sum(axis=0) + counts_LL.sum(axis=1)
-    there = totals_L > 0
-    return float(np.mean(2 * np.diag(counts_LL)[there] / totals_L[there]))
+def intervals_of(
+    measures: Mapping[str, Measured], groups: Sequence[str], seed: int
+) -> dict[str, Interval | None]:
+    """The 95 % interval of each figure, drawing seekers."""
+    return {
+        name: grouped_interval(measure, groups, seed=seed, resamples=RESAMPLES)
+        for name, measure in measures.items()
+    }
 
 
 def called_by(appraiser: Appraiser, units: Sequence[Unit]) -> list[str]:
@@ -131,10 +116,11 @@ def alignment_figures(model: Alignment, grids: Sequence[Grid], *, seed: int = 0)
     """Percentages: auroc, f1, precision, recall of all pairs and of each kind; intervals; n."""
     scores, gold, advice, groups = flat_scores(model, grids)
     figures: Figures = pair_figures(scores, gold)
-    figures["intervals"] = {
-        "auroc": grouped_interval(lambda rows: auroc(scores[rows], gold[rows]), groups, seed),
-        "f1": grouped_interval(lambda rows: 100 * _f1(gold[rows], scores[rows] > 0), groups, seed),
+    measures: dict[str, Measured] = {
+        "auroc": lambda rows: 100 * rank_auroc(gold[rows], scores[rows]),
+        "f1": lambda rows: 100 * _f1(gold[rows], scores[rows] > 0),
     }
+    figures["intervals"] = intervals_of(measures, groups, seed)
     for kind, chosen in zip(KINDS, (~advice, advice), strict=True):
         figures[kind] = pair_figures(scores[chosen], gold[chosen])
     return figures
@@ -148,8 +134,10 @@ def alignment_difference(
     Tighter than two intervals side by side: both models find the same posts hard.
     """
     (one, gold, _, groups), (other, *_) = (flat_scores(model, grids) for model in (first, second))
-    measures: dict[str, Callable[[Array], float]] = {
-        "auroc": lambda rows: auroc(one[rows], gold[rows]) - auroc(other[rows], gold[rows]),
+    measures: dict[str, Measured] = {
+        "auroc": lambda rows: (
+            100 * (rank_auroc(gold[rows], one[rows]) - rank_auroc(gold[rows], other[rows]))
+        ),
         "f1": lambda rows: (
             100 * (_f1(gold[rows], one[rows] > 0) - _f1(gold[rows], other[rows] > 0))
         ),
@@ -157,7 +145,7 @@ def alignment_difference(
     everything = np.arange(len(gold))
     return {
         **{name: measure(everything) for name, measure in measures.items()},
-        "intervals": {n: grouped_interval(m, groups, seed) for n, m in measures.items()},
+        "intervals": intervals_of(measures, groups, seed),
     }
 
 
@@ -165,7 +153,7 @@ def pair_figures(scores: Array, gold: Array) -> Figures:
     """Percentages; auroc is None where all pairs, or none, are aligned."""
     called = scores > 0
     hits = int((called & gold).sum())
-    ranked = auroc(scores, gold)
+    ranked = 100 * rank_auroc(gold, scores)
     return {
         "auroc": None if np.isnan(ranked) else ranked,
         "f1": 100 * _f1(gold, called),
@@ -174,18 +162,6 @@ def pair_figures(scores: Array, gold: Array) -> Figures:
         "n": len(gold),
         "aligned": int(gold.sum()),
     }
-
-
-def auroc(scores: Array, gold: Array) -> float:
-    """In percent; NaN where there is nothing on one side."""
-    from scipy.stats import rankdata
-
-    positives = int(gold.sum())
-    negatives = len(gold) - positives
-    if not positives or not negatives:
-        return float("nan")
-    ranks = float(rankdata(scores)[gold].sum())
-    return 100 * (ranks - positives * (positives + 1) / 2) / (positives * negatives)
 
 
 def fit_thresholds(model: Alignment, grids: Sequence[Grid]) -> None:
@@ -209,5 +185,5 @@ def best_threshold(scores: Array, gold: Array) -> float:
 
 
 def _f1(gold: Array, called: Array) -> float:
-    total = int(gold.sum()) + int(called.sum())
-    return 2 * int((gold & called).sum()) / total if total else 0.0
+    """The F1 of aligned pairs, by counts, since a bootstrap asks a thousand times."""
+    return float(label_f1(confusion(gold, called, 2))[1])

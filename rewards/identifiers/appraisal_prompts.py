@@ -26,6 +26,8 @@ from rewriting.data.appraisals import NO_APPRAISAL, ROLES, Role
 from rewriting.errors import UserError
 from rewriting.runtime import models
 from rewriting.runtime.log_probs import has_plain_head
+from rewriting.runtime.lora import add_lora
+from rewriting.runtime.tensors import load_tensors, save_tensors
 
 FILLERS = {
     "Pleasantness": "feelings",
@@ -93,7 +95,8 @@ class GapFiller(nn.Module):
         self.shared, self.filler_ids = first_tokens(tokenizer, list(self.fillers.values()))
         self.most_tokens = most_tokens(model, tokenizer)
         if rank:
-            add_adapter(self.model, rank)
+            output = self.model.get_output_embeddings()
+            add_lora(self.model, rank, alpha=2 * rank, leave_out=output)
 
     @classmethod
     def load(cls, name: str, *, fillers: Mapping[str, str] = FILLERS, rank: int = 0) -> Self:
@@ -203,20 +206,6 @@ def with_tokens(
     return ids_NT, mask_NT, mask_NT.sum(dim=1) - 1
 
 
-def add_adapter(model: nn.Module, rank: int) -> None:
-    """LoRA on every linear layer but the output layer, in place."""
-    from peft import LoraConfig, inject_adapter_in_model
-
-    output = model.get_output_embeddings()  # type: ignore[operator]
-    names = [
-        name
-        for name, part in model.named_modules()
-        if isinstance(part, nn.Linear) and part is not output
-    ]
-    config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=names)
-    inject_adapter_in_model(config, model)
-
-
 class PromptAppraiser:
     """The appraiser behind a prompt.
 
@@ -260,17 +249,11 @@ class PromptAppraiser:
 
     def save(self, folder: str | Path) -> None:
         """Write the adapter, if there is one, and how to ask; the model by name only."""
-        from safetensors.torch import save_file
-
-        from rewriting.runtime.files import disk_errors, write_json
+        from rewriting.runtime.files import write_json
 
         folder = Path(folder)
         trained = {n: p for n, p in self.filler.named_parameters() if p.requires_grad}
-        with disk_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            weights = {name: p.detach().cpu().contiguous() for name, p in trained.items()}
-            save_file(weights | {"bias": self.bias}, folder / WEIGHTS)
-            (folder / WEIGHTS).chmod(0o644)  # safetensors writes 0600
+        save_tensors({**trained, "bias": self.bias}, folder / WEIGHTS)
         settings = {
             "kind": "prompt",
             "model": self.filler.name,
@@ -283,14 +266,12 @@ class PromptAppraiser:
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        from safetensors.torch import load_file
-
         folder = Path(folder)
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
         filler = GapFiller.load(
             settings["model"], fillers=settings["fillers"], rank=settings["rank"]
         )
-        weights = load_file(folder / WEIGHTS)
+        weights = load_tensors(folder / WEIGHTS)
         appraiser = cls(filler, examples=settings["examples"], temperature=settings["temperature"])
         appraiser.bias = weights.pop("bias")
         unknown = filler.load_state_dict(weights, strict=False).unexpected_keys

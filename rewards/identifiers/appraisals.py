@@ -26,6 +26,7 @@ from rewards.identifiers.appraisal_units import LABELS
 from rewards.identifiers.sentence_states import LAYERS, SentenceStates
 from rewriting.data.appraisals import NO_APPRAISAL, Role, sentence_bounds
 from rewriting.errors import UserError
+from rewriting.runtime.tensors import load_tensors, save_tensors
 
 SHIPPED = Path(__file__).parent.parent / "shipped" / "appraisals"
 SHIPPED_NAMES = ("", "shipped")
@@ -143,14 +144,12 @@ class SentenceAppraiser:
         cls, folder: str | Path = SHIPPED, *, states: SentenceStates | None = None
     ) -> SentenceAppraiser:
         """The appraiser of a folder; states of the same encoder may be shared, if frozen."""
-        from safetensors.torch import load_file
-
         folder = Path(folder)
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
         if states is None or not states.serves(settings["encoder"], settings["rank"]):
             states = SentenceStates.load(settings["encoder"], rank=settings["rank"])
         head = AppraisalHead(settings["width"], settings["dropout"])
-        weights = {name: tensor.float() for name, tensor in load_file(folder / WEIGHTS).items()}
+        weights = load_tensors(folder / WEIGHTS, dtype=torch.float32)
         both = nn.ModuleDict({"states": states, "head": head})
         unknown = both.load_state_dict(weights, strict=False).unexpected_keys
         if unknown:
@@ -160,18 +159,13 @@ class SentenceAppraiser:
 
     def save(self, folder: str | Path) -> None:
         """Write what was trained, and the encoder by name."""
-        from safetensors.torch import save_file
-
-        from rewriting.runtime.files import disk_errors, write_json
+        from rewriting.runtime.files import write_json
 
         folder = Path(folder)
         both = nn.ModuleDict({"states": self.states, "head": self.head})
         trained = {n: p.detach() for n, p in both.named_parameters() if p.requires_grad}
         trained |= {f"head.{n}": t for n, t in self.head.state_dict().items()}
-        with disk_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            save_file({n: t.cpu().contiguous() for n, t in trained.items()}, folder / WEIGHTS)
-            (folder / WEIGHTS).chmod(0o644)  # safetensors writes 0600
+        save_tensors(trained, folder / WEIGHTS)
         settings: dict[str, Any] = {
             "kind": "head",
             "encoder": self.states.name,

@@ -16,6 +16,7 @@ import numpy as np
 
 from rewards.identifiers.assessment import Assessment, Judgement
 from rewriting.exchange import MECHANISMS, Exchange
+from rewriting.statistics.classification import macro_f1
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,8 +59,6 @@ def levels(
 
 def best_bars(shown: Sequence[Shown], exchanges: Sequence[Exchange]) -> Bars:
     """The bars that give the best macro-F1 of levels on labelled exchanges."""
-    from sklearn.metrics import f1_score
-
     best = []
     for m, mechanism in enumerate(MECHANISMS):
         truth = [exchange.labels[mechanism].level for exchange in exchanges]
@@ -69,6 +68,6 @@ def best_bars(shown: Sequence[Shown], exchanges: Sequence[Exchange]) -> Bars:
                 int(max(levels(own[:, m, 0], own[:, m, 1], some, strong), default=0)) * needed
                 for _, own, needed in shown
             ]
-            scores[some, strong] = float(f1_score(truth, called, average="macro", zero_division=0))
+            scores[some, strong] = macro_f1(truth, called)
         best.append(max(scores, key=lambda bars: scores[bars]))
     return tuple(some for some, _ in best), tuple(strong for _, strong in best)

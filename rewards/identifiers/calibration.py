@@ -16,7 +16,8 @@ from rewards.identifiers import metrics
 from rewards.identifiers.epitome import EpitomeIdentifier
 from rewards.identifiers.evaluation import word_mask
 from rewards.identifiers.rationales import choose_words
-from rewriting.exchange import MECHANISMS, Exchange
+from rewriting.exchange import LEVELS, MECHANISMS, Exchange
+from rewriting.statistics.classification import accuracy, confusion, label_f1, macro_f1
 
 
 def fit_scale(logits: Tensor, some: Tensor) -> tuple[float, float]:
@@ -48,7 +49,7 @@ def fit_gate_bar(logits: np.ndarray, strong: np.ndarray, gold: np.ndarray) -> fl
     scores = []
     for bar in bars:
         called, levels = ((logits > bar) * (1 + strong)).tolist(), gold.tolist()
-        scores.append(metrics.macro_f1(levels, called) + metrics.accuracy(levels, called))
+        scores.append(macro_f1(levels, called) + accuracy(levels, called))
     smooth = np.convolve(np.pad(scores, 3, mode="edge"), np.ones(7) / 7, mode="valid")
     return float(bars[smooth.argmax()])
 
@@ -69,12 +70,7 @@ def fit_decision_offsets(
     for i, first in enumerate(grid):
         for j, second in enumerate(grid):
             guess = (log_probabilities + np.array([0.0, first, second])).argmax(1)
-            per_level = [
-                2
-                * np.sum((guess == level) & (gold == level))
-                / max(1, np.sum(guess == level) + np.sum(gold == level))
-                for level in range(3)
-            ]
+            per_level = label_f1(confusion(gold, guess, len(LEVELS)))
             scores[i, j] = np.mean(per_level) + accuracy_weight * np.mean(guess == gold)
     kernel = np.array([0.5, 0.8, 1.0, 0.8, 0.5])
     padded = np.pad(scores, 2, mode="edge")

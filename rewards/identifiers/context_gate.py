@@ -29,7 +29,8 @@ import numpy as np
 
 from rewriting.data.appraisals import sentence_bounds
 from rewriting.errors import UserError
-from rewriting.runtime.files import disk_errors, write_json
+from rewriting.runtime.files import write_json
+from rewriting.runtime.tensors import load_tensors, save_tensors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -170,8 +171,6 @@ class ContextGate:
     @classmethod
     def load(cls, folder: Path | str, *, encoder: Any = None, batch_size: int = 1) -> Self:
         """The gate in a folder that `save` has written; its encoder comes by name."""
-        from safetensors.numpy import load_file
-
         from rewards.identifiers.seeds import SentenceVectors
         from rewriting.runtime.models import load_sentence_encoder
 
@@ -179,9 +178,8 @@ class ContextGate:
         if not (path / SETTINGS).is_file() or not (path / WEIGHTS).is_file():
             raise UserError(f"{path} holds no context gate: it needs {SETTINGS} and {WEIGHTS}.")
         settings = read_settings(path)
-        arrays: dict[str, Any] = {
-            name: array.astype(np.float64) for name, array in load_file(path / WEIGHTS).items()
-        }
+        tensors = load_tensors(path / WEIGHTS)
+        arrays: dict[str, Any] = {n: one.numpy().astype(np.float64) for n, one in tensors.items()}
         encoder = encoder or load_sentence_encoder(settings["encoder"])
         plain = {name: settings[name] for name in PLAIN} | {"terms": tuple(settings["terms"])}
         vectors = SentenceVectors(encoder, name=settings["encoder"], batch_size=batch_size)
@@ -189,17 +187,13 @@ class ContextGate:
 
     def save(self, folder: Path, *, identifier: str) -> None:
         """Write the weights, the encoder's name, and the identifier that the gate goes with."""
-        from safetensors.numpy import save_file
+        import torch
 
-        with disk_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
         values = asdict(self.weights)
         settings = {"identifier": identifier, "encoder": self.vectors.name}
         write_json(folder / SETTINGS, settings | {name: values.pop(name) for name in PLAIN})
-        arrays = {name: np.asarray(array, dtype=np.float32) for name, array in values.items()}
-        with disk_errors(folder):
-            save_file(arrays, folder / WEIGHTS)
-            (folder / WEIGHTS).chmod(0o644)  # safetensors writes 0600
+        tensors = {n: torch.from_numpy(np.asarray(a, np.float32)) for n, a in values.items()}
+        save_tensors(tensors, folder / WEIGHTS)
 
 
 def read_settings(folder: Path | str) -> dict[str, Any]:

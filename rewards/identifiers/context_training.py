@@ -21,10 +21,11 @@ import numpy as np
 from rewards.identifiers.assessment import Identifier
 from rewards.identifiers.context_gate import ContextGate, GateWeights, Row, pairs_of, words_of
 from rewards.identifiers.seeds import SentenceVectors
-from rewards.probe import auroc, moved
+from rewards.probe import moved
 from rewriting.data.split import normalised
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
+from rewriting.statistics.classification import auroc
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -135,7 +136,7 @@ def fit_gate(
         slopes.append(slope_1[0])
         biases.append(bias)
     figures["fit_auroc"] = {
-        name: 100 * auroc(here_N.tolist(), there_N.tolist())
+        name: 100 * auroc(is_own_N, np.concatenate([here_N, there_N]))
         for name, here_N, there_N in zip(("reply", "words"), in_place_N2.T, moved_N2.T, strict=True)
     }
     figures["fit_pairs"] = len(in_place_N2)

@@ -28,9 +28,10 @@ from rewards.identifiers.rationales import (
 )
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
-from rewriting.runtime.files import disk_errors, write_json
+from rewriting.runtime.files import write_json
+from rewriting.runtime.lora import add_lora
 from rewriting.runtime.models import load_encoder
-from rewriting.runtime.tuned_encoder import add_lora
+from rewriting.runtime.tensors import load_tensors, save_tensors
 
 SETTINGS, WEIGHTS = "identifier.json", "identifier.safetensors"
 PAIRS_AT_ONCE = 512  # bounds the memory of encoded texts
@@ -102,8 +103,6 @@ class EpitomeIdentifier:
     @classmethod
     def load(cls, folder: Path | str) -> Self:
         """Load a folder that `save` has written; LoRA matrices are merged, so they cost nothing."""
-        from safetensors.torch import load_file
-
         path = Path(folder)
         if not (path / SETTINGS).is_file():
             raise UserError(f"{path} holds no identifier: its {SETTINGS} is missing.")
@@ -111,7 +110,7 @@ class EpitomeIdentifier:
         settings["longest_gap"] = tuple(settings["longest_gap"])
         architecture = Architecture(**settings)
         networks, tokenizer = architecture.build()
-        weights = {name: tensor.float() for name, tensor in load_file(path / WEIGHTS).items()}
+        weights = load_tensors(path / WEIGHTS, dtype=torch.float32)
         unknown = networks.load_state_dict(weights, strict=False).unexpected_keys
         if unknown:
             raise UserError(f"{path} does not fit its own {SETTINGS}: {unknown[0]} is not in it.")
@@ -122,18 +121,13 @@ class EpitomeIdentifier:
 
     def save(self, folder: Path, dtype: torch.dtype = torch.float16) -> None:
         """Write what differs from the pretrained encoder, and how to build the rest."""
-        from safetensors.torch import save_file
-
-        with disk_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / SETTINGS, asdict(self.architecture))
         weights = {
-            f"{place}.{name}": tensor.contiguous()
+            f"{place}.{name}": tensor
             for place, network in enumerate(self.networks)
             for name, tensor in shipped_state(network, dtype).items()
         }
-        with disk_errors(folder):
-            save_file(weights, folder / WEIGHTS)
+        save_tensors(weights, folder / WEIGHTS)
 
     def assess(
         self,

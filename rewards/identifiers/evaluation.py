@@ -8,6 +8,7 @@ from rewards.identifiers import metrics
 from rewards.identifiers.assessment import Identifier, Judgement
 from rewards.identifiers.rationales import align_all, label_tokens, normalise, word_spans
 from rewriting.exchange import MECHANISMS, Exchange, Label
+from rewriting.statistics.classification import accuracy, macro_f1
 
 MEASURES = ("accuracy", "macro_f1", "token_f1", "iou_f1")
 
@@ -42,8 +43,8 @@ def scores_of(rows: Sequence[tuple[str, Label, Judgement]]) -> dict[str, float]:
     gold_words = [word_mask(label.rationales, post) for post, label, _ in rows]
     called_words = [word_mask(judgement.rationales, post) for post, _, judgement in rows]
     return {
-        "accuracy": 100 * metrics.accuracy(gold, called),
-        "macro_f1": 100 * metrics.macro_f1(gold, called),
+        "accuracy": 100 * accuracy(gold, called),
+        "macro_f1": 100 * macro_f1(gold, called),
         "token_f1": 100 * metrics.token_f1(gold_words, called_words),
         "iou_f1": 100 * metrics.iou_f1(gold_words, called_words),
         "n": len(rows),

@@ -1,27 +1,12 @@
-"""Pure scores for levels and rationales, counted as in EPITOME (arXiv 2009.08441), section 6.
+"""Pure scores for rationales, counted as in EPITOME (arXiv 2009.08441), section 6.
 
-Rationale scores are per example, then averaged. An example without a rationale, and none predicted,
+They are per example, then averaged. An example without a rationale, and none predicted,
 counts 1; an example where only one of the two is empty counts 0.
 """
 
 from collections.abc import Sequence
 
 from rewards.identifiers.rationales import Span, mask_to_runs
-
-
-def accuracy(gold: Sequence[int], predicted: Sequence[int]) -> float:
-    return sum(g == p for g, p in zip(gold, predicted, strict=True)) / len(gold)
-
-
-def macro_f1(gold: Sequence[int], predicted: Sequence[int], levels: int = 3) -> float:
-    """Mean F1 over the levels that occur in `gold` or `predicted`."""
-    scores = []
-    for level in range(levels):
-        hits = sum(g == p == level for g, p in zip(gold, predicted, strict=True))
-        total = sum(g == level for g in gold) + sum(p == level for p in predicted)
-        if total:
-            scores.append(2 * hits / total)
-    return sum(scores) / len(scores)
 
 
 def _harmonic_mean(precision: float, recall: float) -> float:
@@ -58,17 +43,3 @@ def iou_f1(
         return _harmonic_mean(found / len(predicted_runs), covered / len(gold_runs))
 
     return sum(map(one, gold, predicted)) / len(gold)
-
-
-def expected_calibration_error(
-    probabilities: Sequence[Sequence[float]], gold: Sequence[int], bins: int = 10
-) -> float:
-    """Gap between confidence and accuracy of the most likely level, over equal-width bins."""
-    rows: list[list[tuple[float, bool]]] = [[] for _ in range(bins)]
-    for row, level in zip(probabilities, gold, strict=True):
-        confidence = max(row)
-        rows[min(int(confidence * bins), bins - 1)].append(
-            (confidence, list(row).index(confidence) == level)
-        )
-    gaps = (abs(sum(c for c, _ in r) - sum(h for _, h in r)) for r in rows)
-    return sum(gaps) / len(gold)

@@ -29,6 +29,7 @@ from rewards.identifiers.seeds import Seeds, SentenceVectors, seed_owners, train
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
 from rewriting.runtime.files import write_json
+from rewriting.runtime.tensors import load_tensors, save_tensors
 from rewriting.sentences import split_sentences
 
 if TYPE_CHECKING:
@@ -131,15 +132,13 @@ class Micromodels:
     @classmethod
     def load(cls, folder: Path | str, *, encoder: Any = None, batch_size: int = 1) -> Self:
         """Load a folder that `save` has written; its encoder comes by name unless given."""
-        from safetensors.numpy import load_file
-
         from rewriting.runtime.models import load_sentence_encoder
 
         path = Path(folder)
         if not (path / SETTINGS).is_file() or not (path / WEIGHTS).is_file():
             raise UserError(f"{path} holds no micromodels: it needs {SETTINGS} and {WEIGHTS}.")
         settings = json.loads((path / SETTINGS).read_text(encoding="utf-8"))
-        weights = load_file(path / WEIGHTS)
+        weights = {name: one.numpy() for name, one in load_tensors(path / WEIGHTS).items()}
         name = settings["encoder"]
         return cls(
             SentenceVectors(
@@ -154,7 +153,7 @@ class Micromodels:
 
     def save(self, folder: Path | str) -> None:
         """Write seeds, their vectors and the tables of the machines; the encoder by name only."""
-        from safetensors.numpy import save_file
+        import torch
 
         path = Path(folder)
         settings = {
@@ -165,7 +164,8 @@ class Micromodels:
             "models": {m: model.row() for m, model in self.models.items()},
         }
         write_json(path / SETTINGS, settings)
-        save_file({m: seeds.vectors_SD for m, seeds in self.seeds.items()}, path / WEIGHTS)
+        vectors = {m: torch.from_numpy(seeds.vectors_SD) for m, seeds in self.seeds.items()}
+        save_tensors(vectors, path / WEIGHTS)
 
     def assess(
         self,

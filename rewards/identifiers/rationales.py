@@ -22,11 +22,6 @@ def normalise(text: str) -> str:
     return " ".join(text.split())
 
 
-def split_rationales(field: str | None) -> list[str]:
-    """The pieces of a rationale cell, which separates (and ends) them with "|"."""
-    return [piece for part in (field or "").split("|") if (piece := normalise(part))]
-
-
 def align(rationale: str, response: str, min_score: float = 80.0) -> Span | None:
     """Where a rationale stands in a response (both normalised), if anything is close enough."""
     for needle, haystack in ((rationale, response), (rationale.lower(), response.lower())):

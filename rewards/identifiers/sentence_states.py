@@ -42,11 +42,11 @@ class SentenceStates(nn.Module):
         cache_size: int = CACHE_SIZE,
     ) -> None:
         super().__init__()
-        from rewriting.runtime.tuned_encoder import add_lora
+        from rewriting.runtime.lora import add_lora
 
         self.encoder = encoder.requires_grad_(False)
         if rank:
-            add_lora(self.encoder, rank, 2 * rank)
+            add_lora(self.encoder, rank, alpha=2 * rank)
         self.tokenizer = tokenizer
         self.name = name
         self.rank = rank

@@ -22,6 +22,7 @@ from rewards.identifiers.epitome_model import EmpathyIdentifier, evidence
 from rewards.identifiers.epitome_training import Example, batch, make_examples
 from rewriting.data.split import normalised
 from rewriting.exchange import MECHANISMS, Exchange
+from rewriting.statistics.classification import confusion, label_f1
 
 FOLDS = 5
 PENALTIES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)  # scikit-learn's C: smaller holds back more
@@ -164,13 +165,8 @@ def best_bar(logits: np.ndarray, strong: np.ndarray) -> float:
     Of a hill of near-equal bars the middle is taken: the single best one is luck.
     """
     bars = np.quantile(logits, np.linspace(0.01, 0.99, 99))
-    scores = np.array([_worth(logits > bar, strong) for bar in bars])
+    called = [logits > bar for bar in bars]
+    f1 = [label_f1(confusion(strong, one, 2)).mean() for one in called]
+    scores = np.array(f1) + [np.mean(one == strong) for one in called]
     smooth = np.convolve(np.pad(scores, 4, mode="edge"), np.ones(9) / 9, mode="valid")
     return float(bars[smooth.argmax()])
-
-
-def _worth(called: np.ndarray, strong: np.ndarray) -> float:
-    hits = (called & strong).sum(), (~called & ~strong).sum()
-    sizes = called.sum() + strong.sum(), (~called).sum() + (~strong).sum()
-    f1 = [2 * hit / max(1, size) for hit, size in zip(hits, sizes, strict=True)]
-    return float(np.mean(f1) + np.mean(called == strong))

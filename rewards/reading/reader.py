@@ -40,7 +40,8 @@ from torch.nn.functional import normalize
 from rewards.reading.critic import SecondOpinion, Vectors, contrasts
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
-from rewriting.runtime.files import disk_errors, write_json
+from rewriting.runtime.files import write_json
+from rewriting.runtime.tensors import load_tensors, save_tensors
 from rewriting.runtime.tuned_encoder import TunedEncoder, load_trained, ready, trained_tensors
 
 SHIPPED = Path(__file__).parent.parent / "shipped" / "reader"
@@ -177,34 +178,26 @@ class SentenceReader(nn.Module):
 
     def save(self, folder: Path, **facts: Any) -> None:
         """Write what was trained, the bank, and how to build the rest."""
-        from safetensors.torch import save_file
-
         encoder = self.encode
         settings: dict[str, Any] = {
             "encoder": encoder.name,
             "rank": encoder.rank,
             "max_tokens": encoder.max_tokens,
         }
-        with disk_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
         if self.second is not None:
             second = self.second.encode
             settings["second"] = {"encoder": second.name, "max_tokens": second.max_tokens}
         write_json(folder / SETTINGS, settings | facts)
-        with disk_errors(folder):
-            save_file(trained_tensors(self), folder / WEIGHTS)
-            (folder / WEIGHTS).chmod(0o644)  # safetensors writes 0600
+        save_tensors(trained_tensors(self), folder / WEIGHTS)
 
     @classmethod
     def load(cls, folder: Path | str = SHIPPED, *, batch_size: int = 1) -> Self:
         """The reader in a folder that `train.py reader` has written, ready to use."""
-        from safetensors.torch import load_file
-
         path = Path(folder).expanduser()
         settings = read_settings(path)
         shape = (settings["encoder"], settings["rank"], settings["max_tokens"])
         reader = cls(*shape, batch_size=batch_size)
-        tensors = load_file(path / WEIGHTS)
+        tensors = load_tensors(path / WEIGHTS)
         of_second = {name: tensors.pop(name) for name in list(tensors) if name.startswith(SECOND)}
         fill(reader, tensors, path)
         reader.encode.merge()

@@ -13,17 +13,11 @@ from itertools import combinations
 from statistics import median
 from typing import Any, Final
 
-from rewriting.ab.statistics import (
-    alpha,
-    binomial_p,
-    bradley_terry,
-    holm,
-    rate_figures,
-    table_of,
-    wilson,
-)
+from rewriting.ab.statistics import alpha, bradley_terry, rate_figures, table_of
 from rewriting.ab.study import TIE, Study, Vote
 from rewriting.runtime.seeds import derive_seed
+from rewriting.statistics.multiple import holm
+from rewriting.statistics.shares import binomial_p, wilson
 
 TIES: Final = {"ties_left_out": "left_out", "ties_split": "split"}
 TESTS: Final = ("binomial_p", "clustered_p")

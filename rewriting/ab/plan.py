@@ -17,8 +17,8 @@ import numpy as np
 from scipy.stats import nct
 from scipy.stats import t as student
 
-from rewriting.ab.clustering import clustered
 from rewriting.ab.simulation import latent_correlations, simulated_votes
+from rewriting.statistics.two_way import clustered
 
 MOST_ITEMS = 5000
 CELLS_AT_ONCE = 1_000_000  # of rater × item; bounds the memory of a simulation

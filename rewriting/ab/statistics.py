@@ -1,30 +1,27 @@
-"""The statistics of one comparison: shares, exact tests, many tests at once, agreement, strengths.
+"""The statistics of one comparison: its votes as a table, win rates, agreement, strengths.
 
-Small functions of counts and arrays; analysis.py says which votes go in. The votes of a rater and
-those on an item resemble each other: what that does to a win rate is in clustering.py.
+analysis.py says which votes go in, rewriting/statistics has the tests. The votes of a rater and
+those on an item resemble each other: what that does to a win rate is in statistics/two_way.py.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from rewriting.ab.clustering import (
+from rewriting.errors import UserError
+from rewriting.statistics.agreement import alpha_interval
+from rewriting.statistics.shares import binomial_p, wilson
+from rewriting.statistics.two_way import (
     can_be_split,
     clustered,
     judged_once,
     moments,
-    score_interval,
     two_way_bootstrap,
 )
-from rewriting.errors import UserError
-
-Interval = tuple[float, float]
-NORMAL_95 = 1.959963984540054
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,41 +58,6 @@ def table_of(votes: Sequence[tuple[int, str, float]]) -> Table:
     for rater, item, value in votes:
         outcome[row_of[rater], column_of[item]] = value
     return Table(raters, items, outcome)
-
-
-def wilson(successes: float, trials: float) -> Interval | None:
-    """Wilson's 95 % interval of a share of independent trials; None without trials."""
-    if not trials:
-        return None
-    low, high = score_interval(np.array(successes / trials), np.array(float(trials)), NORMAL_95)
-    return float(low), float(high)
-
-
-def binomial_p(successes: float, trials: int) -> float | None:
-    """Exact two-sided binomial test against one half, for independent trials.
-
-    Half a success (an odd number of split ties) is rounded towards no difference.
-    """
-    from scipy.stats import binomtest
-
-    if not trials:
-        return None
-    whole = math.floor(successes) if successes > trials / 2 else math.ceil(successes)
-    return float(binomtest(whole, trials).pvalue)
-
-
-def holm(p_values: Mapping[Any, float | None]) -> dict[Any, float | None]:
-    """Holm's (1979) adjusted p-values: the chance of any false alarm among all stays below 5 %.
-
-    None is a test that could not be made; it does not count as one.
-    """
-    known = sorted((p, key) for key, p in p_values.items() if p is not None)
-    adjusted: dict[Any, float | None] = dict.fromkeys(p_values)
-    largest = 0.0
-    for rank, (p, key) in enumerate(known):
-        largest = max(largest, min(1.0, (len(known) - rank) * p))
-        adjusted[key] = largest
-    return adjusted
 
 
 def rate_figures(table: Table, *, ties: str, seed: int) -> dict[str, Any]:
@@ -141,10 +103,8 @@ def rate_figures(table: Table, *, ties: str, seed: int) -> dict[str, Any]:
 def alpha(table: Table, *, seed: int, resamples: int = 2000) -> dict[str, Any]:
     """Krippendorff's alpha (nominal: first, tie, second) and its 95 % interval.
 
-    The value is evalica's. The interval draws items with replacement, since agreement is a matter
-    of which items were judged; evalica's own bootstrap draws pairs of votes as if they were
-    independent. Both are None where no item has two votes, or all votes say the same: then there
-    is nothing to agree on.
+    The value is evalica's, the interval draws items (statistics/agreement.py). Both are None where
+    no item has two votes, or all votes say the same: then there is nothing to agree on.
     """
     counts = np.stack([(table.outcome == value).sum(0) for value in (1, 0.5, 0)], axis=1)
     counts = counts[counts.sum(1) > 1].astype(float)
@@ -153,28 +113,8 @@ def alpha(table: Table, *, seed: int, resamples: int = 2000) -> dict[str, Any]:
         return nothing
     evalica, pandas = ab_library("evalica"), ab_library("pandas")
     value = evalica.alpha(pandas.DataFrame(table.outcome), "nominal").alpha
-    drawn = np.random.default_rng(seed).multinomial(
-        len(counts), np.full(len(counts), 1 / len(counts)), size=resamples
-    )
-    values = nominal_alpha(counts, drawn.astype(float))
-    low, high = np.quantile(values[~np.isnan(values)], [0.025, 0.975])
-    return {"alpha": float(value), "interval": (float(low), float(high)), "items": len(counts)}
-
-
-def nominal_alpha(counts_uc: np.ndarray, weight_bu: np.ndarray) -> np.ndarray:
-    """Krippendorff's alpha of B weightings of U units, from the counts of C categories.
-
-    NaN where a weighting leaves one category only.
-    """
-    total_u = counts_uc.sum(1)
-    disagreement_u = (np.square(total_u) - np.square(counts_uc).sum(1)) / (total_u - 1)
-    category_bc = weight_bu @ counts_uc
-    total_b = category_bc.sum(1)
-    expected_b = np.square(total_b) - np.square(category_bc).sum(1)
-    observed_b = (weight_bu @ disagreement_u) * (total_b - 1)
-    return 1 - np.divide(
-        observed_b, expected_b, out=np.full(len(total_b), np.nan), where=expected_b > 0
-    )
+    interval = alpha_interval(counts, seed=seed, resamples=resamples)
+    return {"alpha": float(value), "interval": interval, "items": len(counts)}
 
 
 def bradley_terry(
@@ -188,7 +128,7 @@ def bradley_terry(
 
     votes: rater, exchange, first system, second system, outcome as in `Table`. A tie is half a win
     for each. The interval draws raters and exchanges at once and so errs on the wide side
-    (clustering.py); `beats_average` is the strength as a probability.
+    (two_way.py); `beats_average` is the strength as a probability.
     """
     evalica, pandas = ab_library("evalica"), ab_library("pandas")
     index = pandas.Index(list(systems))

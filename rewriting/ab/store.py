@@ -156,9 +156,6 @@ class Store:
         row = self._database.execute("SELECT value FROM settings WHERE name = ?", (name,))
         return next((value for (value,) in row), None)
 
-    def set_setting(self, name: str, value: str) -> None:
-        self._database.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
-
     def changes(self) -> int:
         """A number that is another one after every change through another connection."""
         return int(self._database.execute("PRAGMA data_version").fetchone()[0])

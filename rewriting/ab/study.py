@@ -23,8 +23,6 @@ FORMAT: Final = 1
 TIE: Final = "tie"
 """The winner of a vote that says "no difference"; no system may be called so."""
 
-KINDS: Final = ("item", "practice", "attention", "repeat")
-
 
 @dataclass(frozen=True, slots=True)
 class Criterion:

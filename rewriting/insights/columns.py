@@ -14,8 +14,8 @@ from rewriting.data.formats import RowError, parse_level
 from rewriting.data.rows import Row, read_rows, stop_at_bad_row
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
-from rewriting.insights.regression import Codes, Floats
 from rewriting.runtime.json_files import parse_json, shown
+from rewriting.statistics.regression import Codes, Floats
 
 DAY = 86_400.0
 SECONDS = (1e8, 1e11)  # what a plain number of seconds since 1970 lies between: 1973 to 5138

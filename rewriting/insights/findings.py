@@ -15,7 +15,8 @@ import numpy as np
 
 from rewriting.exchange import MECHANISMS
 from rewriting.insights.columns import DAY, Column, Columns
-from rewriting.insights.regression import Codes, Floats, Slope, holm, mean, slope
+from rewriting.statistics.multiple import holm
+from rewriting.statistics.regression import Codes, Floats, Slope, clustered_mean, slope
 
 MONTH = 30.0
 SMALLEST_GROUP = 30
@@ -64,10 +65,8 @@ def measures(columns: Columns) -> dict[str, Floats]:
 def findings(columns: Columns) -> list[Finding]:
     """Every question that the columns allow, with p-values adjusted over all of them."""
     asked = [*_trends(columns), *_groups(columns), *_outcomes(columns), *_appraisals(columns)]
-    if not asked:
-        return []
-    adjusted = holm(np.array([one.slope.p for one in asked]))
-    return [replace(one, adjusted_p=float(p)) for one, p in zip(asked, adjusted, strict=True)]
+    adjusted = holm({place: one.slope.p for place, one in enumerate(asked)})
+    return [replace(one, adjusted_p=adjusted[place]) for place, one in enumerate(asked)]
 
 
 def _trends(columns: Columns) -> Iterator[Finding]:
@@ -232,7 +231,7 @@ def points(
     made = []
     for code in np.unique(codes_N[codes_N >= 0]):
         rows_N = codes_N == code
-        centre, low, high = mean(y_N[rows_N], cluster_N[rows_N])
+        centre, low, high = clustered_mean(y_N[rows_N], cluster_N[rows_N])
         low = None if low is None else max(low, limits[0])
         high = None if high is None else min(high, limits[1])
         made.append(Point(labels[code], centre, low, high, int(rows_N.sum())))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from rewriting.measures import MEASURES, shown_interval
+from rewriting.measures.rewrites import measure_of
 
 LEVEL: Final = 0.05
 Figures = Mapping[str, Mapping[str, Any]]
@@ -41,11 +41,12 @@ def cell(name: str, test: Mapping[str, Any]) -> Cell:
         low, high = test["interval"] or (None, None)
         interval = f"{low:.2f} … {high:.2f}" if low is not None and low != high else ""
         return Cell(f"× {test['ratio']:.2f}", interval, p_text(test["p_holm"]))
-    value = test["difference"]
-    digits = MEASURES[name].digits if name in MEASURES else 3
-    rounded = round(value, digits) + 0.0
-    text = f"{rounded:{'+' if rounded else ''}.{digits}f}".replace("-", "−")
-    return Cell(text, shown_interval(name, test["interval"]), p_text(test["p_holm"]))
+    measure = measure_of(name)
+    return Cell(
+        measure.shown_difference(test["difference"]),
+        measure.shown_interval(test["interval"]),
+        p_text(test["p_holm"]),
+    )
 
 
 def p_text(p: float) -> str:
@@ -54,7 +55,7 @@ def p_text(p: float) -> str:
 
 def verdict(name: str, test: Mapping[str, Any]) -> str:
     """`better` or `worse` where luck is unlikely after Holm and the measure has a direction."""
-    direction = MEASURES[name].better if name in MEASURES else ""
+    direction = measure_of(name).better
     if test["p_holm"] is None or test["p_holm"] >= LEVEL or not direction:
         return ""
     higher = test["ratio"] > 1 if "ratio" in test else test["difference"] > 0

@@ -17,16 +17,9 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from rewriting.exchange import MECHANISMS
-from rewriting.measures import (
-    INITIAL,
-    MEASURES,
-    ON_REQUEST,
-    Measure,
-    initial_group,
-    removed_sentences,
-    shown,
-    shown_interval,
-)
+from rewriting.measures.diversity import removed_sentences
+from rewriting.measures.measure import Measure
+from rewriting.measures.rewrites import INITIAL, initial_group, measure_of
 from rewriting.report.charts import Dot, dot_plot, line_plot, share_plot
 from rewriting.report.curves import Curve
 from rewriting.report.differences import compared, difference_table, verdicts
@@ -38,16 +31,6 @@ from rewriting.sentences import split_sentences
 ORIGINAL = "original"
 ARROWS: Final = {"higher": "↑", "lower": "↓", "": ""}
 OUTCOMES: Final = ("more empathy", "the same", "less")
-PLOTTED: Final = (
-    "perplexity",
-    "coherence",
-    "specificity",
-    "specificity_new",
-    "own_post",
-    "distinct_2",
-    "same_sentence",
-    "edit_rate",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +117,7 @@ def short_name(system: str) -> str:
     return "/".join(Path(system).parts[-2:]) if "/" in system else system
 
 
-def measures_of(figures: Mapping[str, Mapping[str, Any]]) -> dict[str, Measure]:
+def measures_of(figures: Mapping[str, Mapping[str, Any]]) -> dict[str, Measure[Any]]:
     """The measures of the table: the known ones, then reward terms that were asked for."""
     first = next(iter(figures.values()))
     plain = (
@@ -143,36 +126,30 @@ def measures_of(figures: Mapping[str, Mapping[str, Any]]) -> dict[str, Measure]:
     return {name: measure_of(name) for name in plain}
 
 
-def measure_of(name: str) -> Measure:
-    """A known measure, or a reward term as one."""
-    known = MEASURES.get(name) or ON_REQUEST.get(name)
-    return known or Measure(name.removeprefix("rewards/"), "a reward term", "", 3)
-
-
 def table(figures: Mapping[str, Mapping[str, Any]]) -> dict[str, list[tuple[str, str]]]:
     """Measure → for each system the value and its interval."""
     return {
         name: [
-            (shown(name, one[name]), shown_interval(name, one["intervals"].get(name)))
+            (measure.shown(one[name]), measure.shown_interval(one["intervals"].get(name)))
             for one in figures.values()
         ]
-        for name in measures_of(figures)
+        for name, measure in measures_of(figures).items()
     }
 
 
 def by_initial(figures: Mapping[str, Mapping[str, Any]]) -> dict[str, list[tuple[str, str]]]:
     """Group of originals → for each system the change in empathy and its interval."""
-    found: dict[str, list[tuple[str, str]]] = {}
-    for group in INITIAL:
-        key = "empathy_change_by_initial"
-        found[group] = [
+    key, change = "empathy_change_by_initial", measure_of("empathy_change")
+    return {
+        group: [
             (
-                shown("empathy_change", one[key][group]),
-                shown_interval("empathy_change", one["intervals"][key][group]),
+                change.shown(one[key][group]),
+                change.shown_interval(one["intervals"][key][group]),
             )
             for one in figures.values()
         ]
-    return found
+        for group in INITIAL
+    }
 
 
 def plots(
@@ -185,9 +162,9 @@ def plots(
         ("Change by how empathic the original was", "", _initial_dots(rewriters, names)),
         ("What became of the replies, in %", _swatches(), _shares(rewriters, names)),
     ]
-    measures = measures_of(figures)
-    for name in (*PLOTTED, *(name for name in measures if name not in MEASURES)):
-        measure = measures[name]
+    for name, measure in measures_of(figures).items():
+        if not measure.plotted:
+            continue
         hint = f"{ARROWS[measure.better]} {measure.better} is better" if measure.better else ""
         drawing = _dots(name, figures, names)
         found.append((measure.title.capitalize(), hint, drawing))
@@ -200,7 +177,7 @@ def _dots(name: str, figures: Mapping[str, Any], names: Mapping[str, str]) -> Ma
             names[system],
             one[name],
             one["intervals"].get(name),
-            shown(name, one[name]),
+            measure_of(name).shown(one[name]),
             muted=system == ORIGINAL,
         )
         for system, one in figures.items()
@@ -221,7 +198,7 @@ def _initial_dots(figures: Mapping[str, Any], names: Mapping[str, str]) -> Marku
                 names[system],
                 one[key][group],
                 one["intervals"][key][group],
-                shown("empathy_change", one[key][group]),
+                measure_of("empathy_change").shown(one[key][group]),
             )
             for system, one in figures.items()
         ]
@@ -282,7 +259,7 @@ def _block(version: Version, before: Version, names: Mapping[str, str]) -> Block
         version,
         names.get(version.system, short_name(version.system)),
         pieces(version.text, original=before.text, rationales=version.rationales),
-        [(measure_of(name).title, shown(name, value)) for name, value in version.rewards.items()],
+        [(measure_of(n).title, measure_of(n).shown(value)) for n, value in version.rewards.items()],
         removed,
         # One sentence replaced by one is an edit; more than that is another text.
         anew=len(removed) == len(split_sentences(before.text)) > 1,

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rewriting.exchange import MECHANISMS
-from rewriting.measures import Measure
+from rewriting.measures.measure import Measure
 from rewriting.report.page import ARROWS
 from rewriting.report.template import filled
 
@@ -19,7 +19,7 @@ def render(
     *,
     facts: Mapping[str, str],
     systems: Sequence[str],
-    table: Sequence[tuple[Measure, Sequence[str]]],
+    table: Sequence[tuple[Measure[Any], Sequence[str]]],
     emotions: Sequence[tuple[str, Sequence[str]]] = (),
     samples: Sequence[Mapping[str, Any]] = (),
 ) -> str:

@@ -24,10 +24,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rewriting.runtime.adapters import ATTENTION, WEIGHTS, check_adapter
+from rewriting.runtime.adapters import ATTENTION, check_adapter
 from rewriting.runtime.batches import batches_by_length, max_padding
 from rewriting.runtime.cache import ScoreCache
 from rewriting.runtime.log_probs import continuation_log_probs, has_plain_head, start_token
+from rewriting.runtime.lora import lora_config, save_adapter, with_adapter
 from rewriting.runtime.model_options import DEFAULT, ModelOptions
 from rewriting.runtime.models import load_causal
 from rewriting.runtime.token_trees import Pair, reads_trees, tree_log_probs, trees_of
@@ -127,20 +128,9 @@ class Backbone:
         targets: Sequence[str] = ATTENTION,
     ) -> list[torch.nn.Parameter]:
         """A new LoRA adapter to train; its parameters. Until trained it changes nothing."""
-        from peft import LoraConfig, get_peft_model
-
         self._check_new(role)
-        config = LoraConfig(
-            r=rank,
-            lora_alpha=alpha,
-            lora_dropout=dropout,
-            target_modules=list(targets),
-            task_type="CAUSAL_LM",
-        )
-        if self._adapters is None:
-            self._adapters = get_peft_model(self.model, config, adapter_name=role)
-        else:
-            self._adapters.add_adapter(role, config)
+        config = lora_config(rank, targets, alpha=alpha, dropout=dropout, task="CAUSAL_LM")
+        self._adapters = with_adapter(self.model, self._adapters, config, role)
         return self._attached(role, trainable=True)
 
     def _check_new(self, role: str) -> None:
@@ -159,21 +149,11 @@ class Backbone:
     def save(self, role: str, folder: str | Path, *, dtype: torch.dtype | None = None) -> None:
         """Write a role as an adapter folder. float16 halves the file and rounds the weights."""
         from peft import get_peft_model_state_dict
-        from safetensors.torch import save_file
 
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
         state = get_peft_model_state_dict(
             self._adapters, adapter_name=role, save_embedding_layers=False
         )
-        tensors = {k: v.detach().to("cpu", dtype or v.dtype).contiguous() for k, v in state.items()}
-        save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
-        (folder / WEIGHTS).chmod(0o644)  # safetensors writes 0600
-        config = self._adapters.peft_config[role]
-        config.base_model_name_or_path = self.name  # not this machine's path of it
-        trained, config.inference_mode = config.inference_mode, True
-        config.save_pretrained(folder)
-        config.inference_mode = trained
+        save_adapter(self._adapters, role, state, Path(folder), model=self.name, dtype=dtype)
 
     @contextmanager
     def role(self, name: str | None) -> Iterator[Any]:

@@ -14,6 +14,7 @@ from torch.nn.functional import normalize
 
 from rewriting.errors import UserError
 from rewriting.runtime.batches import batches_by_length, max_padding
+from rewriting.runtime.lora import add_lora
 from rewriting.runtime.models import load_encoder
 
 CPU_BATCH_TOKENS = 1024
@@ -68,15 +69,6 @@ class TunedEncoder(nn.Module):
         layers: Any = [part for part in self.modules() if hasattr(part, "lora_A")]
         for layer in layers:
             layer.merge()
-
-
-def add_lora(encoder: nn.Module, rank: int, alpha: int, dropout: float = 0.0) -> nn.Module:
-    """Put LoRA on every linear layer of `encoder`, in place; everything else in it is frozen."""
-    from peft import LoraConfig, inject_adapter_in_model
-
-    linear = sorted(name for name, part in encoder.named_modules() if isinstance(part, nn.Linear))
-    config = LoraConfig(r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules=linear)
-    return inject_adapter_in_model(config, encoder)
 
 
 def cut(encoder: Any, layers: int, name: str) -> None:

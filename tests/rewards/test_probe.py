@@ -7,7 +7,6 @@ import pytest
 from rewards.identifiers.assessment import Assessment, Judgement
 from rewards.probe import (
     SEEDS,
-    auroc,
     context_sensitivity,
     insertion_probe,
     mismatch_probe,
@@ -123,11 +122,6 @@ def test_context_sensitivity_is_the_mean_over_mechanisms() -> None:
         "auroc": 75.0,
     }
     assert set(context_sensitivity(inserted, {})) == {"flagged_before", "flagged_after"}
-
-
-def test_auroc_by_hand() -> None:
-    # Pairs: (3,1) above, (3,2) above, (2,1) above, (2,2) tie.
-    assert auroc([3, 2], [1, 2]) == pytest.approx(3.5 / 4)
 
 
 def test_which_terms_rise() -> None:

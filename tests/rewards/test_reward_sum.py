@@ -62,14 +62,6 @@ def test_a_row_to_which_no_rewarded_term_applies_has_no_total() -> None:
     assert nothing.mean_total() is None
 
 
-def test_batches_join_into_the_whole() -> None:
-    rewards = RewardSum({"length": Term(length), "odd": Term(only_odd)})
-    rows = [{key: [values[i]] for key, values in COLUMNS.items()} for i in range(3)]
-    assert Scores.joined([rewards.score(**row) for row in rows]) == rewards.score(**COLUMNS)
-    with pytest.raises(ValueError, match="no batches"):
-        Scores.joined([])
-
-
 def test_no_rows_no_questions() -> None:
     def unasked(**_: Any) -> list[float]:
         raise AssertionError
@@ -350,8 +342,6 @@ def test_columns_of_numbers_that_a_term_logs_are_its_parts() -> None:
     }
     assert scores.totals == [2.0, 6.0, 4.0]
     assert scores.means()["length/some"] == 1.5
-    both = Scores.joined([scores, RewardSum({"length": Term(length)}).score(**COLUMNS)])
-    assert both.parts["later/left"] == [7.0] * 3 + [None] * 3
 
 
 def test_a_trainer_gets_the_parts_under_the_name_of_their_term() -> None:

@@ -9,6 +9,7 @@ from rewriting.edits import (
     Operation,
     apply_edit,
     apply_edits,
+    keep_position,
     num_positions,
     standing_edits,
 )
@@ -125,3 +126,9 @@ def test_every_standing_sentence_is_in_the_text_and_no_other_is(
     # A sentence that takes the place of a list item keeps its marker.
     written = [new[new.index("New ") :] for new in sentences.texts if "New " in new]
     assert [edits[number].sentence for number in standing_edits(edits)] == written
+
+
+@pytest.mark.parametrize("num_sentences", [0, 1, 5])
+def test_keep_is_the_last_position(num_sentences: int) -> None:
+    assert keep_position(num_sentences) == num_positions(num_sentences) - 1
+    assert Edit.at(keep_position(num_sentences), num_sentences) == Edit.keep()

@@ -27,6 +27,7 @@ from rewriting.exchange import Exchange
 from rewriting.runtime.kl import per_token
 from rewriting.runtime.seeds import derive_seed
 from rewriting.runtime.training.engine import in_batches
+from rewriting.statistics.means import mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +123,13 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """The figures of the responses of all processes. What nothing is known of is left out."""
     responses = [outcome.response for outcome in outcomes]
     row = figures.reward_figures(outcomes) | {
-        "response_tokens": figures.mean([float(len(outcome.log_probs)) for outcome in outcomes]),
-        "response_words": figures.mean([float(len(response.split())) for response in responses]),
-        "unfinished": figures.mean([float(not outcome.finished) for outcome in outcomes]),
+        "response_tokens": mean([float(len(outcome.log_probs)) for outcome in outcomes]),
+        "response_words": mean([float(len(response.split())) for response in responses]),
+        "unfinished": mean([float(not outcome.finished) for outcome in outcomes]),
         "distinct_responses": figures.distinct(responses),
-        "share_questions": figures.mean([float("?" in response) for response in responses]),
+        "share_questions": mean([float("?" in response) for response in responses]),
         "share_opening": figures.share_of_opening(responses),
-        "entropy": figures.mean([value for outcome in outcomes for value in outcome.entropies]),
+        "entropy": mean([value for outcome in outcomes for value in outcome.entropies]),
     }
     return figures.known(row)
 

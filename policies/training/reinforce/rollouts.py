@@ -34,6 +34,7 @@ from rewriting.loop import EditState, rewrite_by_edits
 from rewriting.runtime.kl import per_token
 from rewriting.runtime.seeds import derive_seed
 from rewriting.runtime.training.engine import in_batches
+from rewriting.statistics.means import mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,22 +251,20 @@ def summary(outcomes: Sequence[Outcome], num_samples: int = 1) -> dict[str, floa
     operations = [operation for outcome in outcomes for operation in outcome.operations]
     sentences = [sentence for outcome in outcomes for sentence in outcome.sentences]
     row = figures.reward_figures(outcomes) | {
-        f"share_{operation}": figures.mean([float(found == operation) for found in operations])
+        f"share_{operation}": mean([float(found == operation) for found in operations])
         for operation in Operation
     }
     if num_samples > 1:
-        row["reward_spread"] = figures.mean([figures.deviation(group) for group in groups])
+        row["reward_spread"] = mean([figures.deviation(group) for group in groups])
     row |= {
-        "actions": figures.mean([float(len(outcome.operations)) for outcome in outcomes]),
-        "sentence_tokens": figures.mean([float(n) for o in outcomes for n in o.num_tokens]),
-        "sentence_words": figures.mean([float(len(sentence.split())) for sentence in sentences]),
+        "actions": mean([float(len(outcome.operations)) for outcome in outcomes]),
+        "sentence_tokens": mean([float(n) for o in outcomes for n in o.num_tokens]),
+        "sentence_words": mean([float(len(sentence.split())) for sentence in sentences]),
         "distinct_sentences": figures.distinct(sentences),
-        "share_questions": figures.mean(
-            [float(figures.is_question(sentence)) for sentence in sentences]
-        ),
+        "share_questions": mean([float(figures.is_question(sentence)) for sentence in sentences]),
         "share_opening": figures.share_of_opening(sentences),
-        "position_entropy": figures.mean([value for o in outcomes for value in o.entropies]),
-        "token_entropy": figures.mean([value for o in outcomes for value in o.surprisals]),
+        "position_entropy": mean([value for o in outcomes for value in o.entropies]),
+        "token_entropy": mean([value for o in outcomes for value in o.surprisals]),
     }
     return figures.known(row)
 

@@ -12,10 +12,8 @@ from rewards.identifiers.appraisal_evaluation import (
     alignment_difference,
     alignment_figures,
     appraisal_figures,
-    auroc,
     best_threshold,
     fit_thresholds,
-    grouped_interval,
     majority,
     majority_by_role,
     word_weights,
@@ -54,26 +52,12 @@ def test_what_to_beat() -> None:
     assert word_weights(UNITS[:2], fresh) == ["Self-Other Agency"] * 2
 
 
-def test_auroc_counts_ties_half() -> None:
-    scores, gold = np.array([3.0, 1.0, 1.0, 0.0]), np.array([True, True, False, False])
-    assert auroc(scores, gold) == pytest.approx(100 * (1 + 1 + 0.5 + 1) / 4)
-    assert np.isnan(auroc(scores, np.array([True] * 4)))
-
-
 def test_the_threshold_with_the_best_f1_lies_between_scores() -> None:
     scores = np.array([0.9, 0.7, 0.5, 0.5, 0.1])
     # Calling two: F1 1; the border between 0.7 and 0.5.
     assert best_threshold(scores, np.array([1, 1, 0, 0, 0], dtype=bool)) == pytest.approx(0.6)
     # Equal scores are called together: 3 of 4 right, or 2 of 2 with one missed. 6/7 > 4/5.
     assert best_threshold(scores, np.array([1, 1, 1, 0, 0], dtype=bool)) == pytest.approx(0.3)
-
-
-def test_an_interval_draws_whole_groups() -> None:
-    values = np.array([0.0, 0.0, 1.0])
-    found = grouped_interval(lambda rows: float(values[rows].mean()), ["a", "a", "b"])
-    assert found == (0.0, 1.0)
-    assert grouped_interval(lambda rows: 0.0, ["a", "a"]) is None
-    assert grouped_interval(lambda rows: float("nan"), ["a", "b"]) is None
 
 
 class Given:

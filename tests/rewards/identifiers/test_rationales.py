@@ -10,18 +10,12 @@ from rewards.identifiers.rationales import (
     label_tokens,
     mask_to_runs,
     normalise,
-    split_rationales,
     token_to_word_values,
     word_spans,
     words_to_text_spans,
 )
 
 RESPONSE = "I'm so sorry (really). What happened? Are you ok?"
-
-
-def test_a_cell_ends_its_pieces_with_a_bar() -> None:
-    assert split_rationales("I'm  so\nsorry|What happened?|") == ["I'm so sorry", "What happened?"]
-    assert split_rationales("") == split_rationales(None) == split_rationales(" | ") == []
 
 
 def test_white_space_is_collapsed() -> None:

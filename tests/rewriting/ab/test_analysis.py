@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rewriting.ab.analysis import analyse
-from rewriting.ab.statistics import wilson
+from rewriting.statistics.shares import wilson
 from tests.rewriting.ab.made_study import cast, made_study
 
 

@@ -1,77 +1,15 @@
-"""Shares, tests, agreement and strengths against numbers worked out by hand or in textbooks."""
+"""Win rates, agreement and strengths of studies against numbers worked out by hand."""
 
 import math
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
-from statsmodels.stats.proportion import proportion_confint
 
-from rewriting.ab.statistics import (
-    Table,
-    alpha,
-    binomial_p,
-    bradley_terry,
-    holm,
-    nominal_alpha,
-    rate_figures,
-    table_of,
-    wilson,
-)
+from rewriting.ab.statistics import Table, alpha, bradley_terry, rate_figures, table_of
+from rewriting.statistics.agreement import nominal_alpha
+from rewriting.statistics.shares import wilson
 
 NAN = math.nan
-
-
-def test_wilson_is_the_textbooks() -> None:
-    assert wilson(7, 10) == pytest.approx(proportion_confint(7, 10, method="wilson"))
-    assert wilson(5, 10) == pytest.approx((0.2366, 0.7634), abs=5e-5)  # 0.5 ± 1.96 / 2√(10 + 1.96²)
-    assert wilson(0, 0) is None
-
-
-@pytest.mark.parametrize("rate", [0.5, 0.65, 0.8, 0.9])
-def test_wilson_covers_independent_votes(rate: float) -> None:
-    """The exact coverage over every outcome of 240 votes."""
-    from scipy.stats import binom
-
-    held = 0.0
-    for wins in range(241):
-        low, high = wilson(wins, 240) or (NAN, NAN)
-        held += binom.pmf(wins, 240, rate) * (low <= rate <= high)
-    assert 0.93 <= held <= 0.97
-
-
-def test_the_binomial_test_rounds_halves_towards_no_difference() -> None:
-    assert binomial_p(9, 10) == pytest.approx(22 / 1024)  # 2 · (10 + 1) / 2¹⁰
-    assert binomial_p(8.5, 10) == binomtest(8, 10).pvalue
-    assert binomial_p(1.5, 10) == binomtest(2, 10).pvalue
-    assert binomial_p(0, 0) is None
-
-
-def test_holm_by_hand() -> None:
-    found = holm({"a": 0.01, "b": 0.04, "c": 0.03, "d": None})
-    assert found.pop("d") is None
-    assert found == pytest.approx({"a": 0.03, "b": 0.06, "c": 0.06})
-    assert holm({"a": 0.9, "b": 0.8}) == {"a": 1.0, "b": 1.0}
-
-
-def krippendorffs_example() -> Table:
-    """Four observers, twelve units: Krippendorff, Computing alpha-reliability (2011), part C."""
-    codes = np.array(
-        [
-            [1, 2, 3, 3, 2, 1, 4, 1, 2, NAN, NAN, NAN],
-            [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NAN, 3],
-            [NAN, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NAN],
-            [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
-        ]
-    )
-    return Table((1, 2, 3, 4), tuple(map(str, range(12))), codes)
-
-
-def test_alpha_is_krippendorffs() -> None:
-    codes = krippendorffs_example().outcome
-    counts = np.stack([(codes == value).sum(0) for value in range(1, 6)], axis=1)
-    counts = counts[counts.sum(1) > 1].astype(float)
-    assert nominal_alpha(counts, np.ones((1, len(counts))))[0] == pytest.approx(0.743, abs=5e-4)
 
 
 def test_alpha_agrees_with_evalicas_and_has_an_interval() -> None:

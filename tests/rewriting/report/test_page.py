@@ -11,7 +11,7 @@ import pytest
 
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
-from rewriting.measures import MEASURES
+from rewriting.measures.rewrites import MEASURES
 from rewriting.report.curves import Curve
 from rewriting.report.page import Sample, Version, render, short_name, write_report
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from rewriting.ab.clustering import Clustered, clustered, score_interval, two_way_bootstrap
 from rewriting.ab.simulation import latent_correlation, rota, simulated_votes
+from rewriting.statistics.shares import score_interval
+from rewriting.statistics.two_way import Clustered, clustered, two_way_bootstrap
 
 STUDIES = 4000
 CLUSTERING = [(0.0, 0.0), (0.05, 0.0), (0.05, 0.1), (0.15, 0.2)]

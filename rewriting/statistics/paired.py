@@ -1,7 +1,8 @@
 """Is one system better than another on the same exchanges, or was it luck? Pure functions.
 
 Both systems rewrite the same posts, so rows are compared in pairs. Replies to one post are alike,
-so what is flipped and drawn are whole groups (seekers), never rows.
+so what is flipped and drawn are whole groups (seekers), never rows. scipy's permutation test flips
+single rows, so this one is ours.
 
 Legend: G groups, F flips.
 """
@@ -9,12 +10,13 @@ Legend: G groups, F flips.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
-from rewriting.measures import Interval, bootstrap_interval, mean
+from rewriting.statistics.intervals import Interval, bootstrap_interval
+from rewriting.statistics.means import mean
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,14 +86,3 @@ def _random_p(sums_G: np.ndarray, seen: float, generator: np.random.Generator) -
         signs_FG = generator.integers(2, size=(block, len(sums_G))) * 2 - 1
         beyond += int((abs(signs_FG @ sums_G) >= seen).sum())
     return beyond / (FLIPS // block * block + 1)
-
-
-def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
-    """p-values adjusted for being several (Holm 1979); None stays None and does not count."""
-    known = sorted((p, name) for name, p in p_values.items() if p is not None)
-    adjusted: dict[str, float | None] = dict.fromkeys(p_values)
-    highest = 0.0
-    for place, (p, name) in enumerate(known):
-        highest = max(highest, min(1.0, (len(known) - place) * p))
-        adjusted[name] = highest
-    return adjusted

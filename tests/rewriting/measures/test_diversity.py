@@ -1,26 +1,19 @@
-"""Figures worked out by hand, and intervals that cover what they should."""
+"""Edit rates, distinct n-grams and repeated sentences worked out by hand."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
-from rewriting.measures import (
-    MEASURES,
+from rewriting.measures.diversity import (
     added_sentences,
-    bootstrap_interval,
     distinct_interval,
     distinct_n,
     edit_rate,
-    initial_group,
-    mean,
     most_repeated,
     nearly_the_same,
     posts_served,
     removed_sentences,
-    rows_by_initial,
-    shown,
-    shown_interval,
 )
 
 
@@ -88,61 +81,3 @@ def test_nearly_the_same_sentence_for_another_seeker() -> None:
     new = [["So hard."], ["Really hard."]]
     assert nearly_the_same(new, "aa", encode) == [[False], [False]]
     assert nearly_the_same([[], []], "ab", encode) == [[], []]
-
-
-def test_groups_of_originals() -> None:
-    assert [initial_group(level) for level in range(7)] == ["none", *["some"] * 3, *["high"] * 3]
-    assert rows_by_initial([5, 0, 2, 0]) == {"none": [1, 3], "some": [2], "high": [0]}
-
-
-def test_means_leave_out_what_is_not_known() -> None:
-    assert mean([1.0, None, 2.0]) == 1.5
-    assert mean([None]) is None
-
-
-def test_whole_groups_are_drawn() -> None:
-    values: list[float | None] = [0.0] * 50 + [1.0] * 50
-    rows = bootstrap_interval(values, range(100))
-    assert rows is not None
-    assert 0.35 < rows[0] < rows[1] < 0.65
-    # Two seekers with fifty replies each say as little as two numbers do.
-    assert bootstrap_interval(values, [0] * 50 + [1] * 50) == (0.0, 1.0)
-    assert bootstrap_interval(values, [0] * 100) is None
-    assert bootstrap_interval([None, 1.0, None], [0, 1, 2]) is None
-
-
-def test_the_same_seed_gives_the_same_interval() -> None:
-    values = [float(value) for value in np.random.default_rng(1).normal(size=30)]
-    assert bootstrap_interval(values, range(30)) == bootstrap_interval(values, range(30))
-    assert bootstrap_interval(values, range(30)) != bootstrap_interval(values, range(30), seed=1)
-
-
-@pytest.mark.parametrize("groups", [8, 40])
-def test_intervals_cover_the_truth(groups: int) -> None:
-    """Replies of a seeker share an effect of their own: rows drawn one by one would miss it."""
-    generator = np.random.default_rng(groups)
-    covered = 0
-    for number in range(600):
-        effects = np.repeat(generator.normal(size=groups), 3)
-        values = effects + generator.normal(scale=0.5, size=3 * groups)
-        of = [place // 3 for place in range(3 * groups)]
-        low, high = bootstrap_interval(list(values), of, seed=number, resamples=500) or (1, 1)
-        covered += low <= 0 <= high
-    assert 0.93 <= covered / 600 <= 0.97
-
-
-def test_figures_as_tables_have_them() -> None:
-    assert shown("empathy_change", 1.5) == "+1.50"
-    assert shown("empathy_change", -0.001) == "0.00"
-    assert shown("perplexity", 12.345) == "12.3"
-    assert shown("coherence", None) == "–"
-    assert shown_interval("empathy_change", (-0.5, 1.0)) == "−0.50 … 1.00"
-    assert shown_interval("edit_rate", (0.0, 0.0)) == ""
-    assert shown_interval("edit_rate", None) == ""
-
-
-def test_every_measure_is_explained() -> None:
-    for measure in MEASURES.values():
-        assert measure.better in ("higher", "lower", "")
-        assert measure.title
-        assert measure.meaning

@@ -19,6 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
+from rewriting.statistics.intervals import drawn_counts
+from rewriting.statistics.shares import score_interval
+
 Array = np.ndarray
 
 SMALLEST_DESIGN_EFFECT = 0.25
@@ -47,14 +50,6 @@ class Clustered:
         """Two-sided, against this win rate. Below 0.05 exactly where the interval leaves it out."""
         error = np.sqrt(rate * (1 - rate) / self.effective_votes)
         return 2 * student.sf(np.abs(self.rate - rate) / error, self.degrees_of_freedom)
-
-
-def score_interval(rate: Array, votes: Array, quantile: Array | float) -> tuple[Array, Array]:
-    """Wilson's interval (1927), for any number of votes and any quantile."""
-    extra = np.square(quantile) / votes
-    middle = (rate + extra / 2) / (1 + extra)
-    half = np.sqrt(extra * rate * (1 - rate) + np.square(extra) / 4) / (1 + extra)
-    return np.clip(middle - half, 0, 1), np.clip(middle + half, 0, 1)
 
 
 def clustered(votes_sri: Array, given_sri: Array) -> Clustered:
@@ -163,10 +158,7 @@ def two_way_bootstrap(
     place of the quantile in the interval of `clustered`.
     """
     generator = np.random.default_rng(seed)
-    weights = [
-        generator.multinomial(size, np.full(size, 1 / size), size=resamples).astype(float)
-        for size in votes_ri.shape
-    ]
+    weights = [drawn_counts(size, resamples, generator).astype(float) for size in votes_ri.shape]
     wins = np.einsum("br,ri,bi->b", weights[0], votes_ri * given_ri, weights[1], optimize=True)
     counts = np.einsum("br,ri,bi->b", weights[0], given_ri, weights[1], optimize=True)
     drawn = wins[counts > 0] / counts[counts > 0]

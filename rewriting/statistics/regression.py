@@ -89,7 +89,7 @@ def effective_number(weight_C: NDArray[Any]) -> float:
     return float(weight_C.sum()) ** 2 / squares if squares > 0 else 0.0
 
 
-def mean(y_N: Floats, cluster_N: Codes) -> tuple[float, float | None, float | None]:
+def clustered_mean(y_N: Floats, cluster_N: Codes) -> tuple[float, float | None, float | None]:
     """The mean with its 95 % interval, rows clustered; no interval of fewer than two in effect."""
     from scipy.stats import t
 
@@ -102,15 +102,6 @@ def mean(y_N: Floats, cluster_N: Codes) -> tuple[float, float | None, float | No
     variance = effective / (effective - 1) * float(sums_C @ sums_C) / len(y_N) ** 2
     reach = float(t.ppf(0.975, effective - 1)) * variance**0.5
     return centre, centre - reach, centre + reach
-
-
-def holm(p_values: Floats) -> Floats:
-    """Adjusted p-values (Holm 1979): below 0.05 they stand, however many questions were asked."""
-    order = np.argsort(p_values)
-    steps = (len(p_values) - np.arange(len(p_values))) * p_values[order]
-    adjusted = np.empty_like(p_values)
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(steps))
-    return adjusted
 
 
 def compact(cluster_N: Codes) -> tuple[Codes, int]:

@@ -2,37 +2,21 @@
 
 import pytest
 
-from rewriting.exchange import MECHANISMS
-from rewriting.response_measures import (
+from rewriting.exchange import MECHANISMS, Exchange
+from rewriting.measures.measure import figures_of
+from rewriting.measures.responses import (
+    RESPONSE_MEASURES,
+    Response,
+    Responses,
     bleu,
     emp_f1,
     emp_f1_intervals,
-    geometric_mean,
     rouge_l,
-    weighted_f1,
 )
 
 
 def of_all(levels: list[int]) -> dict[str, list[int]]:
     return dict.fromkeys(MECHANISMS, levels)
-
-
-def test_weighted_f1_by_hand() -> None:
-    gold, predicted = [0, 0, 0, 1, 2], [0, 0, 1, 0, 2]
-    # F1 of level 0: 2 hits, 3 times there, 3 times called: 2/3. Of level 1: 0. Of level 2: 1.
-    assert weighted_f1(gold, predicted) == pytest.approx((3 * 2 / 3 + 0 + 1) / 5)
-
-
-def test_weighted_f1_is_that_of_scikit_learn() -> None:
-    from sklearn.metrics import f1_score
-
-    gold, predicted = [0, 1, 2, 2, 1, 0, 0], [0, 2, 2, 1, 1, 0, 1]
-    expected = f1_score(gold, predicted, average="weighted")
-    assert weighted_f1(gold, predicted) == pytest.approx(expected)
-
-
-def test_a_level_that_people_never_show_has_no_weight() -> None:
-    assert weighted_f1([0, 0], [0, 2]) == pytest.approx(2 / 3)
 
 
 def test_emp_f1_is_the_mean_of_its_parts() -> None:
@@ -79,9 +63,25 @@ def test_words_in_common() -> None:
         100
     )
     # The longest common subsequence of "a b c d" and "a x c" is "a c": precision 2/4, recall 2/3.
-    (found,) = rouge_l(["a b c d"], ["a x c"])
-    assert found == pytest.approx(100 * 2 * (1 / 2) * (2 / 3) / (1 / 2 + 2 / 3))
+    assert rouge_l("a b c d", "a x c") == pytest.approx(
+        100 * 2 * (1 / 2) * (2 / 3) / (1 / 2 + 2 / 3)
+    )
 
 
-def test_perplexities_are_averaged_as_logarithms() -> None:
-    assert geometric_mean([10, 1000]) == pytest.approx(100)
+def test_figures_by_hand() -> None:
+    levels = {m: dict.fromkeys(MECHANISMS, m) for m in (0, 2)}
+    rows = [
+        Response(Exchange("x", "a x c"), "a b c d", levels[2], levels[2], 10.0),
+        Response(Exchange("y", "Yes."), "No.", levels[0], levels[2], 1000.0),
+    ]
+    figures, intervals = figures_of(RESPONSE_MEASURES, Responses(rows))
+    assert list(figures) == list(RESPONSE_MEASURES)
+    # Level 2: 2·1/(1+2), with weight one half; level 0 is never met.
+    assert figures["emp_f1"] == pytest.approx(100 / 3)
+    assert figures["perplexity"] == pytest.approx(100)
+    assert intervals["perplexity"] == pytest.approx((10, 1000))
+    assert figures["words"] == 2.5
+    assert figures["empathy"] == 6
+    assert figures["distinct_1"] == 1
+    assert figures["rouge_l"] == pytest.approx(rouge_l("a b c d", "a x c") / 2)
+    assert intervals["bleu"] is None

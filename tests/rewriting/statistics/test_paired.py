@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rewriting.significance import holm, paired_difference, sign_flip_p
+from rewriting.statistics.paired import paired_difference, sign_flip_p
 
 
 def test_all_sign_patterns_are_counted_for_few_groups() -> None:
@@ -38,10 +38,3 @@ def test_under_no_difference_p_is_below_a_level_as_often_as_the_level_says() -> 
     found = [sign_flip_p(generator.normal(size=11).tolist(), range(11)) for _ in range(600)]
     below = [np.mean([p is not None and p <= level for p in found]) for level in (0.05, 0.2, 0.5)]
     assert below == pytest.approx([0.05, 0.2, 0.5], abs=0.04)
-
-
-def test_holm_by_hand() -> None:
-    adjusted = holm({"a": 0.04, "b": 0.01, "c": None, "d": 0.03})
-    # 3 · 0.01, then 2 · 0.03, then 0.04, but never below the one before.
-    assert adjusted == pytest.approx({"a": 0.06, "b": 0.03, "c": None, "d": 0.06})
-    assert holm({"a": 0.9, "b": 0.8}) == {"a": 1.0, "b": 1.0}

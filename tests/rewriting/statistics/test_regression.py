@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from rewriting.insights.regression import effective_number, holm, mean, slope
+from rewriting.statistics.regression import clustered_mean, effective_number, slope
 
 
 def test_a_slope_by_hand() -> None:
@@ -103,16 +103,12 @@ def test_the_effective_number_by_hand() -> None:
 
 
 def test_a_mean_of_one_person_has_no_interval() -> None:
-    assert mean(np.array([1.0, 3]), np.array([5, 5])) == (2.0, None, None)
-    assert mean(np.array([1.0] * 9 + [3]), np.array([5] * 9 + [6]))[1:] == (None, None)
+    assert clustered_mean(np.array([1.0, 3]), np.array([5, 5])) == (2.0, None, None)
+    assert clustered_mean(np.array([1.0] * 9 + [3]), np.array([5] * 9 + [6]))[1:] == (None, None)
 
 
 def test_a_mean_of_clusters_by_hand() -> None:
-    centre, low, high = mean(np.array([1.0, 1, 4, 4]), np.array([0, 0, 1, 1]))
+    centre, low, high = clustered_mean(np.array([1.0, 1, 4, 4]), np.array([0, 0, 1, 1]))
     error = np.sqrt(2 * (9.0 + 9.0) / 16)  # cluster sums of what is left: -3 and 3
     assert centre == 2.5
     assert (low, high) == pytest.approx((2.5 - 12.7062 * error, 2.5 + 12.7062 * error), rel=1e-4)
-
-
-def test_holm_by_hand() -> None:
-    assert holm(np.array([0.01, 0.04, 0.03])) == pytest.approx([0.03, 0.06, 0.06])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rewards.words import words
+from rewriting.words import words
 
 
 @pytest.mark.parametrize(
