@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recipes.ab_serve import extra_needed
+from recipes.extras import extra_needed
 from rewriting.errors import UserError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def plan(
             "--rater-correlation and --item-correlation leave no chance to single votes."
         )
     refuse_existing(json, overwrite=overwrite)
-    with extra_needed():
+    with extra_needed("ab"):
         from rewriting.ab.plan import RATERS, Assumptions, confirmed, plan_json, plans
     from rewriting.runtime.files import write_json
 
@@ -143,7 +143,7 @@ def report(
 ) -> None:
     """What raters prefer: win rates, tests, intervals, agreement, and how good the votes are."""
     refuse_existing(json, html, csv, overwrite=overwrite)
-    with extra_needed():
+    with extra_needed("ab"):
         from rewriting.ab.analysis import analyse, last_revisions
         from rewriting.ab.export import csv_text, write_text
         from rewriting.ab.report import csv_rows, print_report, render
@@ -198,7 +198,7 @@ def export(
 ) -> None:
     """Votes as CSV or JSON lines, preferences for TRL, or sheets for raters without a server."""
     chosen = format or _format_of(output)
-    with extra_needed():
+    with extra_needed("ab"):
         from rewriting.ab import export as exporting
     study, store = open_study(study_dir)
     with store:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import urlsplit
 
 import typer
 
+from recipes.extras import extra_needed
 from rewriting.errors import UserError
+from rewriting.web.hosts import base_url, host_name, listen
 
 if TYPE_CHECKING:
-    import socket
-
     from rewriting.ab.store import Store
     from rewriting.ab.study import Study
 
@@ -30,30 +28,6 @@ LINKS = (
 )
 REVOKE = "Example:  rewriting ab revoke study 3 5"
 BACKUP = "Example:  rewriting ab backup study --output study-monday"
-
-
-@contextmanager
-def extra_needed() -> Iterator[None]:
-    """Around imports that need the extra `ab`: one line says what to install."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise UserError(
-            f"{error.name} is missing: pip install 'empathic-rewriting[ab]' installs it."
-        ) from error
-
-
-def host_name(given: str) -> str:
-    """The host of a name or of an address such as a browser shows; scheme and port do not count."""
-    with suppress(ValueError):  # of urlsplit, and of a port that is no number
-        parts = urlsplit(given.strip() if "//" in given else f"//{given.strip()}")
-        name = (parts.hostname or "").removesuffix(".")
-        more = (parts.path.strip("/"), parts.query, parts.fragment, parts.username, " " in name)
-        if name and parts.port != 0 and not any(more):
-            return name
-    raise UserError(
-        f"--allow-host {given!r} is no host name. Give the name alone, such as study.example.org."
-    )
 
 
 def serve(
@@ -84,7 +58,7 @@ def serve(
     import signal
     import sys
 
-    with extra_needed():  # starlette, uvicorn
+    with extra_needed("ab"):  # starlette, uvicorn
         from rewriting.ab import server as site
     from rewriting.ab.store import Store
     from rewriting.ab.study import load_study
@@ -94,9 +68,7 @@ def serve(
     plan = load_study(study)
     admin_token = new_token()
     listener = listen(host, port)
-    shown = "127.0.0.1" if host in ("0.0.0.0", "::", "") else host
-    shown = f"[{shown}]" if ":" in shown else shown
-    base = f"http://{shown}:{listener.getsockname()[1]}"
+    base = base_url(host, listener)
     with Store(study) as store:
         show_links(new_links(plan, store), base)
     print(f"{plan.title}: {base}")
@@ -190,22 +162,6 @@ def backup(
         fresh.replace(output / VOTES_FILE)
         fsync_folder(output)
     print(f"{output}: {votes:,} votes, integrity checked")
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens, or one line about why there is none."""
-    import socket
-
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        reason = error.strerror or error
-        raise UserError(f"cannot listen on {host}:{port}: {reason}. Try another --port.") from error
-    return listener
 
 
 def new_links(plan: Study, store: Store, raters: Sequence[int] = ()) -> dict[int, str]:

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from recipes import ab, data, feedback, insights, models, rewrite, score
+from recipes import ab, data, feedback, insights, models, rewrite, score, serve
 from rewriting.errors import UserError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app = typer.Typer(
 app.command("rewrite", epilog=rewrite.EPILOG)(rewrite.rewrite)
 app.command("score", epilog=score.EPILOG)(score.score)
 app.command("feedback", epilog=feedback.EPILOG)(feedback.feedback)
+app.command("serve", epilog=serve.EPILOG)(serve.serve)
 app.command("insights", epilog=insights.EPILOG)(insights.insights)
 app.add_typer(ab.app, name="ab")
 app.add_typer(data.app, name="data")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from rewards.feedback import Feedback
+    from rewards.identifiers.assessment import Assessment
 
 COLOURS = {
     "emotional_reactions": "magenta",
@@ -44,12 +45,18 @@ def feedback(
     from rewards.identifiers.named import load_identifier
 
     (assessment,) = load_identifier(model).assess([seeker], [response])
-    notes = feedback_on(assessment)
     if as_json:
-        rows = {"empathy": assessment.empathy} | {note.mechanism: note.row() for note in notes}
-        print(json.dumps(rows, ensure_ascii=False, indent=2))
+        print(json.dumps(feedback_row(assessment), ensure_ascii=False, indent=2))
     else:
-        show(response, assessment.empathy, notes)
+        show(response, assessment.empathy, feedback_on(assessment))
+
+
+def feedback_row(assessment: Assessment) -> dict[str, Any]:
+    """The feedback as JSON; docs/scoring.md explains it."""
+    from rewards.feedback import feedback_on
+
+    notes = {note.mechanism: note.row() for note in feedback_on(assessment)}
+    return {"empathy": assessment.empathy} | notes
 
 
 def show(response: str, empathy: int, notes: list[Feedback]) -> None:

@@ -91,6 +91,10 @@ def read_help(path: str | None) -> str:
     return text
 
 
+Choice = tuple[Rewrite, Mapping[str, float | None]]
+"""A candidate and its rewards."""
+
+
 @dataclass(slots=True)
 class Gated:
     """One exchange on its way through the gate."""
@@ -102,6 +106,8 @@ class Gated:
     rejected: dict[str, None] = field(default_factory=dict)
     """Why samples were rejected, each reason once, in order."""
     allowed: bool = False
+    others: list[Choice] = field(default_factory=list)
+    """Other candidates that may be given out, best first, where they were asked for."""
 
     @property
     def held_back(self) -> bool:
@@ -131,15 +137,14 @@ def rewrite_safely(
     guard: Guard,
     *,
     seed: int,
+    others: bool = False,
 ) -> list[Gated]:
     """The exchanges, rewritten where the gate lets them, with what it said.
 
     A rejected row is sampled again with seeds that follow from the seed and the try, so the same
-    seed gives the same rewrites.
+    seed gives the same rewrites. others: keep the other candidates too that may be given out.
     """
-    rows = [Gated(exchange, guard.gate.check_exchange(exchange)) for exchange in exchanges]
-    for row in rows:
-        row.allowed = guard.allow_crisis and not row.verdict.clear
+    rows = checked(exchanges, guard)
     left = [row for row in rows if not row.held_back]
     for number in range(TRIES):
         if not left:
@@ -148,11 +153,18 @@ def rewrite_safely(
         candidates = sampled(policy, [row.exchange for row in left], again)
         for row, choices in zip(left, candidates, strict=True):
             take_first_good(row, choices, guard)
+            if others and row.rewrite is not None:
+                row.others = [one for one in choices if may_stand_beside(row.rewrite, one, guard)]
         left = [row for row in left if row.rewrite is None]
     return rows
 
 
-Choice = tuple[Rewrite, Mapping[str, float | None]]
+def checked(exchanges: Sequence[Exchange], guard: Guard) -> list[Gated]:
+    """The exchanges with the verdict of the gate, before anything is written."""
+    rows = [Gated(exchange, guard.gate.check_exchange(exchange)) for exchange in exchanges]
+    for row in rows:
+        row.allowed = guard.allow_crisis and not row.verdict.clear
+    return rows
 
 
 def sampled(
@@ -181,3 +193,9 @@ def take_first_good(row: Gated, choices: Sequence[Choice], guard: Guard) -> None
             row.rewrite, row.rewards = rewrite, rewards
             return
         row.rejected |= dict.fromkeys(verdict.reasons)
+
+
+def may_stand_beside(taken: Rewrite, choice: Choice, guard: Guard) -> bool:
+    """Whether a candidate is another one than the one taken, and may be given out."""
+    rewrite, _ = choice
+    return rewrite != taken and guard.check(rewrite).clear

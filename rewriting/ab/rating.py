@@ -12,12 +12,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from rewriting.ab import work as states
-from rewriting.ab.guard import read_form
 from rewriting.ab.pages import pair_page
 from rewriting.ab.store import Ballot, NotYours
 from rewriting.ab.study import TIE, Study
 from rewriting.ab.tokens import read_ticket, write_ticket
 from rewriting.ab.work import Progress, Work
+from rewriting.web.guard import read_form
 
 if TYPE_CHECKING:
     from rewriting.ab.server import RatingServer

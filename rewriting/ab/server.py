@@ -26,14 +26,14 @@ from starlette.types import ASGIApp
 
 from rewriting.ab import rating
 from rewriting.ab.admin import Overview
-from rewriting.ab.connections import KEEP_ALIVE_SECONDS, TimedProtocol, most_connections
-from rewriting.ab.guard import Guard
 from rewriting.ab.pages import PAGES, Pages
 from rewriting.ab.store import Store
 from rewriting.ab.study import Study, load_study
 from rewriting.ab.tokens import Guesses, token_hash
 from rewriting.ab.work import Progress, Work
 from rewriting.ab.writer import Writer
+from rewriting.web.connections import KEEP_ALIVE_SECONDS, TimedProtocol, most_connections
+from rewriting.web.guard import Guard
 
 STATIC = {"style.css": "text/css", "rate.js": "text/javascript", "admin.js": "text/javascript"}
 NO_SUCH_LINK = "This link does not work. Please check it, or ask for a new one."

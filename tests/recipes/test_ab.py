@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from recipes.ab_serve import host_name
 from recipes.cli import main
 from rewriting import UserError
 from rewriting.ab.store import Ballot, Store
 from rewriting.ab.study import Study, load_study
 from rewriting.ab.tokens import token_hash
+from rewriting.web.hosts import host_name
 
 
 def run(*arguments: object) -> int:

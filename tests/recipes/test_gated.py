@@ -102,6 +102,22 @@ def test_a_reply_that_no_rewrite_beats_is_left_alone_at_once() -> None:
     assert row.row("Call.") == {"verdict": "clear", "reasons": []}
 
 
+def test_other_candidates_come_along_where_the_gate_lets_them() -> None:
+    policy = Says(at1="You are an idiot.", at2="That hurts.", at3="I am so sorry for you.")
+    best = BestOf(policy, Longer(), 3, margin=0.5)  # type: ignore[arg-type]
+    (row,) = rewrite_safely(best, [CLEAR], Guard(Gate()), seed=0, others=True)
+    assert row.result().rewritten_response == "I am so sorry for you. Try again."
+    texts = [rewrite.rewritten_response for rewrite, _ in row.others]
+    assert texts == ["That hurts. Try again.", "Try again."]
+    assert row.others[1][1] == {"longer": float(len("Try again."))}
+
+
+def test_a_crisis_has_no_other_candidates() -> None:
+    best = BestOf(Says(), Longer(), 2, margin=0.5)  # type: ignore[arg-type]
+    (row,) = rewrite_safely(best, [CRISIS], Guard(Gate()), seed=0, others=True)
+    assert (row.rewrite, row.others) == (None, [])
+
+
 def test_where_no_rewrite_is_left_the_reply_comes_back_with_the_reason() -> None:
     policy = Says(**{f"at{number}": "You are an idiot." for number in range(1, TRIES + 1)})
     (row,) = rewrite_safely(policy, [CLEAR], Guard(Gate()), seed=5)

@@ -1,7 +1,5 @@
-"""Fixtures of the A/B tests, and a loud word where no browser was found."""
+"""Fixtures of the A/B tests."""
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,33 +7,8 @@ import pytest
 
 from tests.rewriting.ab.toys import Site
 
-NO_CHROMIUM = (
-    "NO CHROMIUM FOUND: the rating pages were NOT tested in a browser. "
-    "apt-get install chromium, or name one in REWRITING_CHROMIUM."
-)
-
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     with Site(tmp_path / "study") as site:
         yield site
-
-
-def find_chromium() -> str | None:
-    named = os.environ.get("REWRITING_CHROMIUM")
-    return named or shutil.which("chromium") or shutil.which("chromium-browser")
-
-
-@pytest.fixture(scope="session")
-def chromium() -> str:
-    """The path of a Chromium. Without one the browser's tests are skipped, loudly."""
-    path = find_chromium()
-    if path is None:
-        pytest.skip(NO_CHROMIUM)
-    return path
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if find_chromium() is None:
-        terminalreporter.write_sep("!", "no browser", red=True, bold=True)
-        terminalreporter.write_line(NO_CHROMIUM, red=True, bold=True)

@@ -21,14 +21,12 @@ from tests.rewriting.ab.people import (
     CRITERIA,
     RATERS,
     VOTES,
-    WIDTHS,
     Person,
     Served,
-    browser_of,
-    photograph,
     preferred,
     write_outputs,
 )
+from tests.rewriting.browser import WIDTHS, browser_of, photograph, watch
 
 
 @pytest.fixture
@@ -168,7 +166,7 @@ def test_a_study_from_create_to_report(
             )
             context.set_default_timeout(60_000)
             people.append(Person(number, context.new_page(), served.links[number]))
-            people[-1].watch(f"http://127.0.0.1:{served.port}/")
+            people[-1].troubles = watch(people[-1].page, f"http://127.0.0.1:{served.port}/")
         walk_with_the_mouse(people[0], pictures)
         walk_with_the_keyboard(people[1])
         for person in people[2:]:

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 import uvicorn
 
-from rewriting.ab import admin, connections
-from rewriting.ab.connections import TimedProtocol
+from rewriting.ab import admin
 from rewriting.ab.server import settings
+from rewriting.web import connections
+from rewriting.web.connections import TimedProtocol
 from tests.rewriting.ab.toys import ADMIN, Site
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -21,6 +21,7 @@ UNKNOWN_HOST = (
     "This server does not know itself by this name. Whoever runs it can add the name with "
     "--allow-host."
 )
+OTHER_SITE = "This request came from another site."
 LONGEST_BODY = 64 * 1024
 SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 HEADERS = {
@@ -44,11 +45,22 @@ class Guard:
     headers to every answer.
 
     hosts: names that this server is reached by, beside those that `known_host` knows itself.
+    programs: whether posts of programs are taken too, which send neither header of a browser. A
+    page of another site cannot leave them out. refuse: (text, status) → the answer of a refusal.
     """
 
-    def __init__(self, application: ASGIApp, hosts: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        application: ASGIApp,
+        hosts: Collection[str] = (),
+        *,
+        programs: bool = False,
+        refuse: Callable[[str, int], Response] = PlainTextResponse,
+    ) -> None:
         self.application = application
         self.hosts = {name.lower() for name in hosts}
+        self.programs = programs
+        self.refuse = refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -60,15 +72,18 @@ class Guard:
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        if not known_host(Headers(scope=scope), self.hosts):
-            refusal = PlainTextResponse(UNKNOWN_HOST, status_code=421)
-            await refusal(scope, receive, send_guarded)
-            return
-        if scope["method"] not in SAFE_METHODS and not same_origin(Headers(scope=scope)):
-            refusal = PlainTextResponse("This request came from another site.", status_code=403)
-            await refusal(scope, receive, send_guarded)
-            return
-        await self.application(scope, receive, send_guarded)
+        headers = Headers(scope=scope)
+        if not known_host(headers, self.hosts):
+            await self.refuse(UNKNOWN_HOST, 421)(scope, receive, send_guarded)
+        elif scope["method"] not in SAFE_METHODS and not self.ours(headers):
+            await self.refuse(OTHER_SITE, 403)(scope, receive, send_guarded)
+        else:
+            await self.application(scope, receive, send_guarded)
+
+    def ours(self, headers: Headers) -> bool:
+        """Whether a post may be taken: from a page of this server, or from a program."""
+        no_browser = "sec-fetch-site" not in headers and "origin" not in headers
+        return (self.programs and no_browser) or same_origin(headers)
 
 
 def known_host(headers: Headers, hosts: Collection[str]) -> bool:

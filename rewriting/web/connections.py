@@ -1,4 +1,4 @@
-"""Connections that do not keep the raters waiting: slow and silent ones are closed.
+"""Connections that do not keep others waiting: slow and silent ones are closed.
 
 uvicorn closes a connection that is idle between two requests. One that never finishes its first
 request stays open for ever, and a few hundred of them use up the files that a process may open.
@@ -20,7 +20,7 @@ ANSWER_SECONDS: Final = 60.0
 KEEP_ALIVE_SECONDS: Final = 5
 MOST_CONNECTIONS: Final = 512
 SPARE_FILES: Final = 64
-"""Files that a process opens beside its connections: the votes, the pages, the log."""
+"""Files that a process opens beside its connections: votes, models, pages, the log."""
 
 
 def most_connections() -> int:
