@@ -93,14 +93,15 @@ class Gate:
         """The verdict on the seeker's post, the turns before it, and a crisis in the response.
 
         Every turn counts by itself, and the last ones together with the post: a plan is sometimes
-        told over several messages.
+        told over several messages. The response is read by rules and classifier alone: the reader
+        has learnt from posts, and takes blunt advice for despair.
         """
         post, history = exchange.seeker_post, exchange.history
         texts = [post, *history]
         if history:
             texts.append("\n".join((*history[-TURNS_TOGETHER:], post)))
         verdicts = [self.check_post(text) for text in dict.fromkeys(texts)]
-        response = self.check_post(exchange.response_post)
+        response = Gate(self.classifier).check_post(exchange.response_post)
         if response.verdict == "crisis":
             reasons = tuple(f"in the response, {reason}" for reason in response.reasons)
             verdicts.append(Verdict("crisis", reasons))
