@@ -101,10 +101,11 @@ def test_the_history_counts_turn_by_turn_and_together() -> None:
     assert "two\nthree\nfour\nfive" in gate.reader.asked  # type: ignore[attr-defined]
 
 
-def test_a_crisis_in_the_response_is_read_too() -> None:
-    found = with_fake().check_exchange(Exchange("Hello.", "a grave reply"))
-    assert found.reasons == ("in the response, reads like a crisis: self-harm (0.95)",)
-    assert with_fake().check_exchange(Exchange("Hello.", "hm")).clear
+def test_a_reply_is_read_by_the_rules_alone() -> None:
+    """The reader has learnt from posts, and takes blunt advice for despair."""
+    assert with_fake().check_exchange(Exchange("Hello.", "a grave reply")).clear
+    found = with_fake().check_exchange(Exchange("Hello.", "I want to kill myself."))
+    assert found.reasons == ('in the response, explicit: "kill myself"',)
 
 
 def test_a_missing_model_is_a_user_error(monkeypatch: pytest.MonkeyPatch) -> None:
