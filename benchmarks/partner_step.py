@@ -110,7 +110,7 @@ class Ours:
             rewards_NG = penalised_rewards(outcomes_of(episodes, scores, kl_E)).view(-1, samples)
             advantages = leave_one_out(rewards_NG).flatten().tolist()
         with clock("update"):
-            turns = [(t, a) for e, a in zip(episodes, advantages, strict=True) for t in e.turns]
+            turns = [(t, a, a) for e, a in zip(episodes, advantages, strict=True) for t in e.turns]
             improve(self.engine, self.agent, turns, len(episodes), self.settings, number)
         return episodes
 

@@ -54,10 +54,10 @@ def warm_up(
         write_card(folder / "policy", config, figures, warm_card(config, figures))
 
 
-def supervision(config: Config, exchanges: Sequence[Exchange], part: str) -> list[Any]:
+def supervision(config: Config, exchanges: Sequence[Exchange], part: str = "train") -> list[Any]:
     """What to learn from exchanges: edits that somebody wrote where there are any, and empathic
-    responses that are undone; and sentences that fit a post. In an order that follows from the
-    seed."""
+    responses that are undone; and sentences that fit a post, of that part of their corpora. In an
+    order that follows from the seed."""
     import random
 
     from policies.editing.fitting_sentences import build_fitting

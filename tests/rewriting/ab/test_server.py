@@ -7,6 +7,7 @@ import pytest
 
 from rewriting.ab.store import Store
 from rewriting.ab.tokens import token_hash
+from rewriting.safety.help import HELPLINES
 from tests.rewriting.ab.toys import ADMIN, ORIGIN, Site, answers, toy_study
 
 
@@ -248,7 +249,7 @@ def test_help_is_on_every_page(site: Site) -> None:
     site.post(1, "/stop")
     pages += [site.get(1, "/stopped"), site.client.get(f"/admin/{ADMIN}")]
     for page in pages:
-        assert "116 123" in page.text, page.url
+        assert HELPLINES in page.text, page.url
 
 
 def test_the_admin_page_shows_progress_without_results(site: Site) -> None:
