@@ -9,7 +9,8 @@ import pytest
 from policies.best_of import BestOf
 from policies.named import POLICIES, default_candidates, edits_replies, policy_digest
 from recipes.cli import main
-from recipes.rewrite import Rewriter
+from recipes.rewrite import Rewriter, rewards_for
+from rewards.named import rewards_mapping
 from rewriting import Exchange, Rewrite
 
 SHORTER = (
@@ -94,6 +95,11 @@ def test_how_many_candidates_there_are_follows_from_the_kind_of_policy() -> None
     assert edits_replies("partner-start")
     assert not any(map(edits_replies, ("generic", "prompted", "emprl", "dice", "missing")))
     assert [default_candidates(name) for name in ("bank", "partner", "generic")] == [12, 4, 1]
+
+
+def test_a_sentence_of_the_bank_has_to_be_surely_welcome() -> None:
+    assert rewards_mapping(rewards_for("partner"))["sense"] == 16
+    assert rewards_mapping(rewards_for("bank"))["sense"] == {"weight": 16, "floor": 0.6}
 
 
 def test_a_single_text_has_candidates_too(capsys: pytest.CaptureFixture[str]) -> None:
