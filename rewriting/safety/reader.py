@@ -23,7 +23,8 @@ from torch import Tensor, nn
 
 from rewriting.errors import UserError
 from rewriting.runtime.cache import BatchedScores
-from rewriting.runtime.files import disk_errors, write_json
+from rewriting.runtime.files import write_json
+from rewriting.runtime.tensors import load_tensors, save_tensors
 from rewriting.runtime.tuned_encoder import TunedEncoder, load_trained, ready, trained_tensors
 from rewriting.safety.verdict import CLEAR, Verdict
 from rewriting.safety.windows import readings
@@ -124,8 +125,6 @@ class CrisisReader(nn.Module):
         ]
 
     def save(self, folder: Path) -> None:
-        from safetensors.torch import save_file
-
         encoder = self.encode
         settings = {
             "encoder": encoder.name,
@@ -135,25 +134,19 @@ class CrisisReader(nn.Module):
             "temperature": self.temperature,
             "bars": {name: getattr(self.bars, name) for name in Bars.__slots__},
         }
-        with disk_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / SETTINGS, settings)
-        with disk_errors(folder):
-            save_file(trained_tensors(self), folder / WEIGHTS)
-            (folder / WEIGHTS).chmod(0o644)  # safetensors writes 0600
+        save_tensors(trained_tensors(self), folder / WEIGHTS)
 
     @classmethod
     def load(cls, folder: Path | str = SHIPPED, *, batch_size: int = 1) -> Self:
         """The reader in a folder that `train.py crisis` has written, ready to use."""
-        from safetensors.torch import load_file
-
         path = Path(folder).expanduser()
         if not (path / SETTINGS).is_file() or not (path / WEIGHTS).is_file():
             raise UserError(f"{path} holds no crisis reader: it needs {SETTINGS} and {WEIGHTS}.")
         settings: dict[str, Any] = json.loads((path / SETTINGS).read_text(encoding="utf-8"))
         bars = Bars(**settings.pop("bars"))
         reader = cls(**settings, bars=bars, batch_size=batch_size)
-        if misfit := load_trained(reader, load_file(path / WEIGHTS)):
+        if misfit := load_trained(reader, load_tensors(path / WEIGHTS)):
             raise UserError(f"{path}: weights and {SETTINGS} do not fit each other: {misfit}.")
         reader.encode.merge()
         return ready(reader)

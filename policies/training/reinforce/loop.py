@@ -120,14 +120,8 @@ def train(
             place_NG, own_NG = advantages_of(rewards_NG, baseline, settings)
             first = first_row * settings.num_samples
             own = slice(first, first + len(episodes))
-            tables = (place_NG, own_NG)
-            credits = zip(*(table.flatten()[own].tolist() for table in tables), strict=True)
             with run.timed("update"):
-                turns = [
-                    (turn, rest if number else place, rest)
-                    for episode, (place, rest) in zip(episodes, credits, strict=True)
-                    for number, turn in enumerate(episode.turns)
-                ]
+                turns = credited(episodes, place_NG.flatten()[own], own_NG.flatten()[own])
                 figures = improve(run.engine, agent, turns, len(all_outcomes), settings, step)
 
             row = rollouts.summary(all_outcomes, settings.num_samples)
@@ -212,6 +206,15 @@ def advantages_of(
         both = objective.normalised(torch.stack(found))
         found = (both[0], both[1])
     return found
+
+
+def credited(episodes: Sequence[Episode], place_E: Tensor, own_E: Tensor) -> list[Credited]:
+    """The turns of all episodes. The first position has a credit of its own; all else the other."""
+    return [
+        (turn, rest if number else place, rest)
+        for episode, place, rest in zip(episodes, place_E.tolist(), own_E.tolist(), strict=True)
+        for number, turn in enumerate(episode.turns)
+    ]
 
 
 def sample_rows(
