@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from recipes.cards import command
 from recipes.crisis_messages import Message
 from rewriting.errors import UserError
+from rewriting.statistics.shares import wilson
 
 if TYPE_CHECKING:
     from recipes.crisis import Config
     from rewriting.safety.reader import Bars, CrisisReader
 
-QUANTILE = 1.959964  # of a 95 % interval
 CRISIS_ALARMS = 0.01  # share of benign dev messages that the bar `crisis` may hold back
 CRISIS_ORDINARY = 0.002  # the same share of ordinary posts
 
@@ -165,7 +165,7 @@ def counted(gate: Any, rows: Sequence[Message]) -> dict[str, Any]:
     """How many messages are found, called a crisis and unchecked, with an interval in percent."""
     levels = [gate.check_post(row.text).verdict for row in rows]
     found = sum(level in ("possible", "crisis") for level in levels)
-    low, high = wilson(found, len(rows))
+    low, high = wilson(found, len(rows)) or (0.0, 1.0)
     return {
         "n": len(rows),
         "found": found,
@@ -174,16 +174,6 @@ def counted(gate: Any, rows: Sequence[Message]) -> dict[str, Any]:
         "low": 100 * low,
         "high": 100 * high,
     }
-
-
-def wilson(found: int, n: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson 1927)."""
-    if not n:
-        return 0.0, 1.0
-    share, extra = found / n, QUANTILE**2 / n
-    middle = (share + extra / 2) / (1 + extra)
-    half = math.sqrt(extra * share * (1 - share) + extra**2 / 4) / (1 + extra)
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def table(part: dict[str, Any]) -> str:

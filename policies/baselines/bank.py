@@ -9,7 +9,6 @@ sentence together, it is what a generating agent has to beat: it invents nothing
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,12 +18,12 @@ from typing import Any, Final
 import numpy as np
 
 from rewriting import Edit, Exchange, Rewrite, apply_edits, split_sentences
-from rewriting.data.load import SAMPLE, load_exchanges
+from rewriting.data.fits import STRONG, fit_groups
+from rewriting.data.load import load_exchanges
 from rewriting.runtime.seeds import derive_seed
 
 ENCODER: Final = "minilm-l6"
 NEAREST: Final = 16  # sentences of the most similar posts that are tried under a post
-STRONG: Final = 2
 GENERAL: Final = "general_fit"
 
 
@@ -38,8 +37,7 @@ class Fitting:
 
 def fitting_sentences() -> Iterator[Fitting]:
     """The strong sentences of the fits and the general ones of the sense corpus, train parts."""
-    for line in (SAMPLE / "fits_train.jsonl").read_text(encoding="utf-8").splitlines():
-        group = json.loads(line)
+    for group in fit_groups("train"):
         for row in group["sentences"]:
             if row["level"] == STRONG:
                 for post, fits in zip(group["posts"], row["fits"], strict=True):

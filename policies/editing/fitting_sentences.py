@@ -8,14 +8,13 @@ is told by written edits alone.
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from policies.editing.warm_start import Supervised
-from rewriting.data.load import SAMPLE, load_exchanges
+from rewriting.data.fits import STRONG, fit_groups
+from rewriting.data.load import load_exchanges
 from rewriting.edits import num_positions
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
@@ -25,7 +24,6 @@ from rewriting.sentences import split_sentences
 
 GOOD_KINDS: Final = frozenset({"specific", "general_fit", "question"})
 """What is worth saying, of the kinds of `sample:sense`."""
-STRONG: Final = 2
 CORPORA: Final = ("sample:sense", "sample:fits")
 
 
@@ -70,15 +68,10 @@ def fit_posts(part: str) -> Iterator[tuple[str, str, list[str]]]:
 
     The reply is the plainest of the sentences that fit; what is strong is left to be said.
     """
-    for line in _lines(SAMPLE / f"fits_{part}.jsonl"):
-        for place, post in enumerate(line["posts"]):
-            fitting = [row for row in line["sentences"] if row["fits"][place]]
+    for group in fit_groups(part):
+        for place, post in enumerate(group["posts"]):
+            fitting = [row for row in group["sentences"] if row["fits"][place]]
             fitting.sort(key=lambda row: row["level"])
             strong = [row["text"] for row in fitting[1:] if row["level"] == STRONG]
             if strong:
                 yield post, fitting[0]["text"], strong
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    for line in path.read_text(encoding="utf-8").splitlines():
-        yield json.loads(line)

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from recipes.crisis import Config, crisis_loss, run
-from recipes.crisis_figures import bar_above, choose_bars, fit_temperature, measure, table, wilson
+from recipes.crisis_figures import bar_above, choose_bars, fit_temperature, measure, table
 from recipes.crisis_messages import (
     KIND_OF_REGISTER,
     Message,
@@ -183,11 +183,6 @@ def test_figures_by_hand() -> None:
     assert found["auroc"] == pytest.approx(100 * 5 / 6)
     assert found["kind_accuracy"] == 100
     assert "| crisis: planned | 2 of 3 | 21 to 94 % |" in table(found)
-
-
-def test_wilson_by_hand() -> None:
-    assert wilson(10, 10) == pytest.approx((0.7225, 1.0), abs=1e-4)
-    assert wilson(0, 0) == (0.0, 1.0)
 
 
 def test_noise_keeps_labels_and_differs() -> None:
