@@ -27,7 +27,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from recipes.tables import print_table
+from recipes.shared.tables import print_table
 from rewards.judge.methods import Change, Row
 from rewards.judge.named import judge_options
 from rewards.judge.rubric import METHODS

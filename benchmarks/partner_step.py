@@ -3,8 +3,8 @@
     python benchmarks/partner_step.py [--exchanges 4] [--samples 4] [--steps 3] [--json OUT.json]
 
 Time. Ours is the step of policies/training/reinforce/loop.py with the defaults of
-recipes/partner.py, on a new policy. Then the very samples that it drew go the way of the code
-released with the paper (arXiv 2101.07714), on the same model:
+recipes/train/partner/recipe.py, on a new policy. Then the very samples that it drew go the way of
+the code released with the paper (arXiv 2101.07714), on the same model:
 - sampling and scoring one sample at a time; the update in padded batches, as there, and so the
   reference, which the released code lacks;
 - generation without a key-value cache: every new token reads the whole text again;
@@ -47,9 +47,9 @@ from policies.training.reinforce.rollouts import (
     sample_episodes,
 )
 from policies.training.reinforce.settings import Settings
-from recipes.partner import Config, start_agent
-from recipes.shared import kl_penalty
-from recipes.sources import drawn
+from recipes.shared.settings import kl_penalty
+from recipes.shared.sources import drawn
+from recipes.train.partner.recipe import Config, start_agent
 from rewriting.data import load_exchanges
 from rewriting.data.columns import column_names
 from rewriting.exchange import Exchange

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from policies.editing.agent import EditAgent
 from policies.editing.prompt import instruction
 from policies.training.reinforce.rollouts import Episode, Turn, reward_columns
-from recipes.partner import Config
+from recipes.train.partner.recipe import Config
 from rewriting.data.columns import column_names
 from rewriting.runtime.adapters import attention_layers
 from rewriting.runtime.cache import ScoreCache

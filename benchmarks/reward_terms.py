@@ -42,7 +42,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from stopwatch import seconds
 
-from recipes.shared import PARTNER_REWARDS
+from recipes.shared.settings import PARTNER_REWARDS
 from rewards.named import BUILT_INS, Models, build_rewards
 from rewards.new_sentences import new_sentences
 from rewards.reading.blocks import sentences_by_kind

@@ -33,7 +33,7 @@ from partner_step import Ours
 from side_process import TwoClocks
 from stopwatch import Stopwatch, is_of_the_processor
 
-from recipes.partner import Config
+from recipes.train.partner.recipe import Config
 from rewriting.data import load_exchanges
 from rewriting.exchange import Exchange
 from rewriting.sentences import split_sentences

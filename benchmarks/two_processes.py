@@ -30,7 +30,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from recipes.partner import Config
+from recipes.train.partner.recipe import Config
 
 MARK = 1.7
 
@@ -55,8 +55,8 @@ def worker(config: Config) -> dict[str, Any]:
 
     from policies.training.reinforce.loop import train
     from policies.training.reinforce.settings import Settings
-    from recipes.partner import start_agent
-    from recipes.shared import kl_penalty
+    from recipes.shared.settings import kl_penalty
+    from recipes.train.partner.recipe import start_agent
     from rewards.named import Models, build_rewards
     from rewriting.data import load_exchanges
     from rewriting.runtime.processes import join_processes

@@ -7,7 +7,8 @@ import sys
 
 import typer
 
-from recipes import ab, data, feedback, insights, models, rewrite, score, serve
+from recipes.commands import data, feedback, insights, models, rewrite, score, serve
+from recipes.commands.ab import app as ab
 from rewriting.errors import UserError
 
 app = typer.Typer(

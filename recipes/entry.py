@@ -18,30 +18,30 @@ from rewriting.errors import UserError
 from rewriting.runtime.processes import join_processes
 
 TRAINING: dict[str, str] = {
-    "partner": "recipes.partner",
-    "grpo": "recipes.grpo",
-    "identifier": "recipes.identifier",
-    "emprl": "recipes.emprl",
-    "coherence": "recipes.coherence",
-    "context": "recipes.context",
-    "micromodels": "recipes.micromodels",
-    "reader": "recipes.reader",
-    "kindness": "recipes.kindness",
-    "sense": "recipes.sense",
-    "crisis": "recipes.crisis",
-    "reverse_lm": "recipes.reverse_lm",
-    "appraisals": "recipes.appraisals",
-    "alignment": "recipes.alignment",
+    "partner": "recipes.train.partner.recipe",
+    "grpo": "recipes.train.grpo.recipe",
+    "identifier": "recipes.train.identifier",
+    "emprl": "recipes.train.emprl.recipe",
+    "coherence": "recipes.train.coherence",
+    "context": "recipes.train.context",
+    "micromodels": "recipes.train.micromodels",
+    "reader": "recipes.train.reader",
+    "kindness": "recipes.train.kindness",
+    "sense": "recipes.train.sense",
+    "crisis": "recipes.train.crisis.recipe",
+    "reverse_lm": "recipes.train.reverse_lm",
+    "appraisals": "recipes.train.appraisals",
+    "alignment": "recipes.train.alignment",
 }
 """Recipe → module. A module holds `Config`, a documented dataclass, and `run(config)`."""
 
 EVALUATION: dict[str, str] = {
-    "alignment": "recipes.evaluate_alignment",
-    "audit": "recipes.evaluate_audit",
-    "identifier": "recipes.evaluate_identifier",
-    "probe": "recipes.evaluate_probe",
-    "responses": "recipes.evaluate_responses",
-    "rewrites": "recipes.evaluate_rewrites",
+    "alignment": "recipes.evaluate.alignment",
+    "audit": "recipes.evaluate.audit.table",
+    "identifier": "recipes.evaluate.identifier",
+    "probe": "recipes.evaluate.probe",
+    "responses": "recipes.evaluate.responses.table",
+    "rewrites": "recipes.evaluate.rewrites.table",
 }
 """The same for the tables of evaluate.py."""
 

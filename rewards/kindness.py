@@ -3,8 +3,8 @@
     model = KindnessModel.load()
     model.probabilities(["Why do you always make it about yourself?"])   # near 1: it hurts
 
-The output gate of `rewriting rewrite` asks it too (recipes/gated.py). It reads a sentence without
-the post: what hurts only there passes (docs/results/reward.md).
+The output gate of `rewriting rewrite` asks it too (recipes/shared/gated.py). It reads a sentence
+without the post: what hurts only there passes (docs/results/reward.md).
 """
 
 from __future__ import annotations

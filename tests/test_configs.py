@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from recipes import emprl, partner
 from recipes.entry import TRAINING, parse
+from recipes.train.emprl import recipe as emprl
+from recipes.train.partner import recipe as partner
 from rewards.named import Models, build_rewards
 from rewriting.errors import UserError
 from tests.recipes.words import Words

@@ -116,7 +116,7 @@ def test_every_warning_of_a_training_is_explained() -> None:
 
 
 def test_every_setting_of_partner_is_in_a_group() -> None:
-    from recipes.partner import Config
+    from recipes.train.partner.recipe import Config
 
     page = (DOCS / "partner.md").read_text(encoding="utf-8")
     groups = page.split("| about | fields |")[1].split("\n\n")[0]

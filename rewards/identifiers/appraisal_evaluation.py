@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from rewards.identifiers.alignment import KINDS, Alignment
 from rewards.identifiers.alignment_pairs import Grid
-from rewards.identifiers.appraisal_units import LABELS, Unit
+from rewards.identifiers.appraisal_units import LABELS, Unit, sentences_of, units_of
 from rewards.identifiers.appraisals import Appraiser
-from rewriting.data.appraisals import ROLES
+from rewriting.data.appraisals import ROLES, AppraisedExchange
 from rewriting.statistics.classification import (
     confusion,
     label_f1,
@@ -187,3 +187,24 @@ def best_threshold(scores: Array, gold: Array) -> float:
 def _f1(gold: Array, called: Array) -> float:
     """The F1 of aligned pairs, by counts, since a bootstrap asks a thousand times."""
     return float(label_f1(confusion(gold, called, 2))[1])
+
+
+def of_appraisals(
+    appraiser: Any,
+    train: list[AppraisedExchange],
+    chosen: list[AppraisedExchange],
+    *,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """System → cut (parts, sentences) → figures; the baselines learn from the train part."""
+    known = units_of(train)
+    cuts = {"parts": units_of(chosen), "sentences": sentences_of(chosen)}
+    every = list(dict.fromkeys(unit for units in cuts.values() for unit in units))
+    called = dict(zip(every, called_by(appraiser, every), strict=True))
+    found: dict[str, Any] = {"model": {}}
+    for cut, units in cuts.items():
+        found["model"][cut] = appraisal_figures(units, [called[u] for u in units], seed=seed)
+        for name, call in BASELINES.items() if known else ():
+            figures = appraisal_figures(units, call(known, units), seed=seed)
+            found.setdefault(name, {})[cut] = figures
+    return found

@@ -1,7 +1,7 @@
 """The measures of `evaluate.py responses`: generated responses against human ones.
 
 Which level a response has comes from an identifier of `rewards`, perplexity from a language model;
-recipes/evaluate_responses.py brings them together. Imports no torch.
+recipes/evaluate/responses/table.py brings them together. Imports no torch.
 
 Legend: S groups of rows (conversations), L levels (of the human, then of the generated response).
 """

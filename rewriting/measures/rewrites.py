@@ -1,7 +1,7 @@
 """The measures of `evaluate.py rewrites`, and what they are measured on.
 
-What an identifier or a language model says of a rewrite comes with its row: recipes/outcomes.py
-asks them. Imports no torch.
+What an identifier or a language model says of a rewrite comes with its row:
+recipes/shared/outcomes.py asks them. Imports no torch.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 Each is written to a socket of a real server. It ends well with an answer below 500, or with a
 connection that the server closed. A good request in between is answered right; no text, path or
 header of a request is in the log; nothing is raised inside the server. There are no models behind
-it: what strange texts do to those is in tests/recipes/test_serve.py. The test suite sends some
-hundreds.
+it: what strange texts do to those is in tests/recipes/commands/test_serve.py. The test suite sends
+some hundreds.
 """
 
 import argparse

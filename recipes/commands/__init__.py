@@ -1,0 +1,1 @@
+"""The commands of `rewriting`: a file each."""

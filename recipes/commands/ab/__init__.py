@@ -1,0 +1,1 @@
+"""`rewriting ab`: the commands of a human study."""

@@ -1,0 +1,229 @@
+"""`rewriting ab`: blinded human A/B studies, from outputs to served pages. See docs/ab-tests.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recipes.commands.ab import results as ab_results
+from recipes.commands.ab import serve as ab_serve
+from rewriting.data.rows import Row, raise_bad_row, read_rows
+from rewriting.errors import UserError
+
+if TYPE_CHECKING:
+    from rewriting.ab.create import Output
+    from rewriting.ab.study import Criterion, Study
+
+app = typer.Typer(help="Blinded human A/B studies in the browser.", no_args_is_help=True)
+app.command("plan", epilog=ab_results.PLAN)(ab_results.plan)
+app.command("serve", epilog=ab_serve.SERVE)(ab_serve.serve)
+app.command("links", epilog=ab_serve.LINKS)(ab_serve.links)
+app.command("revoke", epilog=ab_serve.REVOKE)(ab_serve.revoke)
+app.command("backup", epilog=ab_serve.BACKUP)(ab_serve.backup)
+app.command("report", epilog=ab_results.REPORT)(ab_results.report)
+app.command("export", epilog=ab_results.EXPORT)(ab_results.export)
+app.command("import", epilog=ab_results.IMPORT)(ab_results.import_)
+
+
+@app.callback()
+def ab() -> None:
+    """Blinded human A/B studies in the browser, with statistics that a reviewer accepts."""
+
+
+@app.command(
+    epilog="Examples:  rewriting ab create --system ours=ours.jsonl --system theirs=theirs.jsonl "
+    "--raters 6 --output study  ·  rewriting ab create --system a=a.jsonl --system b=b.jsonl "
+    "--raters 12 --votes-per-item 5 --criterion 'warm=Which reply is warmer?' --no-ties "
+    "--limit 40 --output study"
+)
+def create(
+    system: Annotated[
+        list[str],
+        typer.Option(
+            help="NAME=FILE, twice or more: a system and its outputs (rewriting rewrite)."
+        ),
+    ],
+    raters: Annotated[int, typer.Option(min=1, help="How many people will judge.")],
+    output: Annotated[Path, typer.Option(help="The folder of the new study.")],
+    votes_per_item: Annotated[
+        int | None, typer.Option(min=1, help="Raters per pair. Default: 3, or all if fewer.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="At most so many exchanges, drawn by the seed.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Same seed and outputs, same study.")] = 0,
+    criterion: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=QUESTION, once or more. Default: empathic, fluent, specific."),
+    ] = None,
+    ties: Annotated[bool, typer.Option(help="Offer the answer “no difference”.")] = True,
+    repeats: Annotated[
+        int, typer.Option(min=0, help="Pairs that a rater sees again, sides swapped.")
+    ] = 4,
+    practice: Annotated[
+        str, typer.Option(help="A file of seeker_post, better, worse, note; or built-in; or none.")
+    ] = "built-in",
+    attention: Annotated[
+        str, typer.Option(help="A file of seeker_post, better, worse; or built-in; or none.")
+    ] = "built-in",
+    minimum_attention: Annotated[
+        float, typer.Option(min=0, max=1, help="Exclude raters who pass a smaller share of checks.")
+    ] = 0.75,
+    minimum_seconds: Annotated[
+        float, typer.Option(min=0, help="Exclude raters whose median pair takes less.")
+    ] = 3.0,
+    title: Annotated[str, typer.Option(help="What raters see at the top.")] = "Comparing replies",
+    consent: Annotated[Path | None, typer.Option(help="A text file for the consent page.")] = None,
+    instructions: Annotated[Path | None, typer.Option(help="A text file, likewise.")] = None,
+    help_resources: Annotated[
+        Path | None, typer.Option(help="A text file: one line per resource, on every page.")
+    ] = None,
+    include_crisis: Annotated[
+        bool, typer.Option("--include-crisis", help="Keep posts that the safety gate holds back.")
+    ] = False,
+) -> None:
+    """Freeze a study: which pairs, who judges them, on which side each reply stands.
+
+    Sides and order are balanced for every rater and pair, and follow from the seed. Replies and
+    texts that name a system are refused; posts in crisis are left out unless asked for.
+    """
+    from rewriting.ab import texts
+    from rewriting.ab.create import create_study, named_in_posts, say
+    from rewriting.ab.study import CRITERIA, Exclusion, save_study
+
+    study = create_study(
+        read_systems(system),
+        raters=raters,
+        votes_per_item=min(3, raters) if votes_per_item is None else votes_per_item,
+        seed=seed,
+        criteria=[read_criterion(text) for text in criterion] if criterion else CRITERIA,
+        allow_ties=ties,
+        practice=own_rows(practice, texts.PRACTICE),
+        attention=own_rows(attention, texts.ATTENTION),
+        repeats=repeats,
+        limit=limit,
+        crisis=None if include_crisis else held_back(),
+        title=title,
+        consent=read_text(consent, texts.CONSENT),
+        instructions=read_text(instructions, texts.INSTRUCTIONS),
+        help_resources=read_lines(help_resources, texts.HELP_RESOURCES),
+        exclusion=Exclusion(minimum_attention, minimum_seconds),
+    )
+    save_study(study, output)
+    show_created(study, output)
+    if study.left_out:
+        print(f"left out: {say(study.left_out)}")
+    for name, count in named_in_posts(study).items():
+        print(f"warning: the posts of {count:,} pairs say {name!r}, a system's name: have a look.")
+
+
+def show_created(study: Study, output: Path) -> None:
+    counts = [len(assigned) for assigned in study.assignments.values()]
+    each = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+    print(
+        f"{output}: {len(study.of_kind('item')):,} pairs of {len(study.systems)} systems, "
+        f"{study.votes_per_item} votes each, by {len(counts)} raters with {each} pages each "
+        f"(practice, checks and repeats included)"
+    )
+    print(f"Next: rewriting ab serve {output}")
+
+
+def read_systems(texts: Sequence[str]) -> dict[str, list[Output]]:
+    """Name → outputs. Rows belong together by their posts, or else by id, or by seeker post."""
+    files: dict[str, list[Row]] = {}
+    for text in texts:
+        name, equals, path = text.partition("=")
+        if not equals or not name.strip() or not path.strip():
+            raise UserError(
+                f"--system {text}: give a name and a file, as --system ours=ours.jsonl."
+            )
+        if name.strip() in files:
+            raise UserError(f"--system {text}: another system has this name.")
+        files[name.strip()] = list(read_rows(Path(path.strip()).expanduser(), raise_bad_row))
+    rows = [row for file in files.values() for row in file]
+    key_of = next(key for key in KEYS if all(key(row.cells) for row in rows))
+    return {name: [read_output(row, key_of) for row in file] for name, file in files.items()}
+
+
+Cells = Mapping[str, Any]
+
+
+def _by_posts(cells: Cells) -> str:
+    """A key from both posts of a rewrite: systems saw the same exchange, whatever its id."""
+    from rewriting.data.split import fingerprint
+
+    if "rewritten_response" not in cells or not cells.get("response_post"):
+        return ""
+    return fingerprint(str(cells.get("seeker_post", "")), str(cells["response_post"])).hex()
+
+
+def _by_id(cells: Cells) -> str:
+    return str(cells.get("id") or "")
+
+
+def _by_seeker_post(cells: Cells) -> str:
+    """Not the post itself: exports show the key."""
+    from rewriting.data.split import fingerprint
+
+    return fingerprint(str(cells.get("seeker_post", ""))).hex()
+
+
+KEYS: tuple[Callable[[Cells], str], ...] = (_by_posts, _by_id, _by_seeker_post)
+
+
+def read_output(row: Row, key_of: Callable[[Cells], str]) -> Output:
+    """A system's reply: `rewritten_response`, or `response_post` in files that have no other."""
+    from rewriting.ab.create import Output
+
+    where = f"{row.file}, line {row.line}"
+    reply = row.cells.get("rewritten_response", row.cells.get("response_post"))
+    seeker_post = row.cells.get("seeker_post")
+    if not isinstance(seeker_post, str) or not isinstance(reply, str):
+        raise UserError(
+            f"{where}: a file of outputs has seeker_post and rewritten_response (or response_post)."
+        )
+    history = row.cells.get("history") or ()
+    if isinstance(history, str) or not all(isinstance(turn, str) for turn in history):
+        raise UserError(f"{where}: history is a list of texts.")
+    return Output(key_of(row.cells), seeker_post, reply, tuple(history), where)
+
+
+def read_criterion(text: str) -> Criterion:
+    from rewriting.ab.study import Criterion
+
+    name, equals, question = (part.strip() for part in text.partition("="))
+    if not equals or not question:
+        raise UserError(f"--criterion {text}: give 'name=question', as 'warm=Which is warmer?'.")
+    return Criterion(name, question)
+
+
+def own_rows(source: str, built_in: Sequence[Cells]) -> Sequence[Cells]:
+    if source == "built-in":
+        return built_in
+    return () if source == "none" else [r.cells for r in read_rows(Path(source), raise_bad_row)]
+
+
+def read_text(path: Path | None, default: str) -> str:
+    if path is None:
+        return default
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read {path}: {error}.") from error
+
+
+def read_lines(path: Path | None, default: Sequence[str]) -> list[str]:
+    return [line for line in read_text(path, "\n".join(default)).splitlines() if line.strip()]
+
+
+def held_back() -> Callable[[str], bool]:
+    """Whether the rules of the safety gate find a post grave, or possibly so.
+
+    A post in another language is not held back: raters are people who read it, not a machine.
+    """
+    from rewriting.safety import check_post
+
+    return lambda post: check_post(post).alarming

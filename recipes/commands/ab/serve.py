@@ -1,0 +1,192 @@
+"""`rewriting ab serve`, `links`, `revoke` and `backup`: a study while people vote."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recipes.shared.extras import extra_needed
+from rewriting.errors import UserError
+from rewriting.web.hosts import base_url, host_name, listen
+
+if TYPE_CHECKING:
+    from rewriting.ab.store import Store
+    from rewriting.ab.study import Study
+
+StudyFolder = Annotated[Path, typer.Argument(metavar="STUDY_DIR", help="The study's folder.")]
+SERVE = (
+    "Examples:  rewriting ab serve study  ·  rewriting ab serve study --host 0.0.0.0 --port 80  ·  "
+    "rewriting ab serve study --behind-proxy --allow-host study.example.org"
+)
+LINKS = (
+    "Examples:  rewriting ab links study --base-url https://study.example.org  ·  "
+    "rewriting ab links study --renew 3  ·  rewriting ab links study --add 2"
+)
+REVOKE = "Example:  rewriting ab revoke study 3 5"
+BACKUP = "Example:  rewriting ab backup study --output study-monday"
+
+
+def serve(
+    study: StudyFolder,
+    host: Annotated[
+        str, typer.Option(help="127.0.0.1 answers this machine only; 0.0.0.0 answers all.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
+    return_after: Annotated[
+        float, typer.Option(min=0.01, help="Hours without a sign after which work returns.")
+    ] = 48.0,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A name that this server is reached by, such as study.example.org. Addresses, "
+            "localhost and this machine's own name need none."
+        ),
+    ] = None,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="Believe a local proxy who the client is.")
+    ] = False,
+) -> None:
+    """Serve the rating pages until interrupted (Ctrl-C), and an admin page with its own link.
+
+    Raters who have no link yet get one at the first start; their links are printed once, and only
+    their hashes are kept.
+    """
+    import signal
+    import sys
+
+    with extra_needed("ab"):  # starlette, uvicorn
+        from rewriting.ab import server as site
+    from rewriting.ab.store import Store
+    from rewriting.ab.study import load_study
+    from rewriting.ab.tokens import new_token
+
+    hosts = [host_name(name) for name in allow_host or []]
+    plan = load_study(study)
+    admin_token = new_token()
+    listener = listen(host, port)
+    base = base_url(host, listener)
+    with Store(study) as store:
+        show_links(new_links(plan, store), base)
+    print(f"{plan.title}: {base}")
+    print(f"admin page: {base}/admin/{admin_token}", flush=True)
+    server = site.RatingServer(
+        study,
+        admin_token=admin_token,
+        return_after=timedelta(hours=return_after),
+        hosts={*hosts, host},
+    )
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # after uvicorn has finished with it
+    site.serve(server, listener, behind_proxy=behind_proxy)
+
+
+def links(
+    study: StudyFolder,
+    base_url: Annotated[
+        str, typer.Option(help="What the links begin with.")
+    ] = "http://127.0.0.1:8000",
+    renew: Annotated[
+        list[int] | None, typer.Option(help="Give this rater a new link; the old one ends.")
+    ] = None,
+    add: Annotated[
+        int, typer.Option(min=0, help="So many more raters, who take what others left behind.")
+    ] = 0,
+) -> None:
+    """Print links for raters who have none. A link is shown once: only its hash is kept."""
+    from rewriting.ab.store import Store
+    from rewriting.ab.study import load_study
+
+    plan = load_study(study)
+    with Store(study) as store, store.transaction():
+        known = {*plan.raters, *store.linked_raters()}
+        check_raters(renew or [], known)
+        for rater in renew or []:
+            store.revoke(rater)
+        more = range(max(known) + 1, max(known) + 1 + add)
+        made = new_links(plan, store, [*(renew or []), *more])
+    show_links(made, base_url.rstrip("/"))
+    if not made:
+        print("every rater has a link. --renew N makes a new one, --add N adds raters.")
+
+
+def revoke(
+    study: StudyFolder,
+    rater: Annotated[list[int], typer.Argument(help="The raters whose links end.")],
+) -> None:
+    """End raters' links at once. Their votes stay; their open pairs return to the pool."""
+    from rewriting.ab.store import Store
+    from rewriting.ab.study import load_study
+
+    plan = load_study(study)
+    with Store(study) as store:
+        check_raters(rater, {*plan.raters, *store.linked_raters()})
+        for number in rater:
+            ended = store.revoke(number)
+            print(f"rater {number}: {'link revoked' if ended else 'had no valid link'}")
+
+
+def backup(
+    study: StudyFolder,
+    output: Annotated[Path, typer.Option(help="The folder of the copy, a study like the first.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace that copy.")] = False,
+) -> None:
+    """Copy a study with all votes, also while it is being served."""
+    import shutil
+
+    from rewriting.ab.store import Store
+    from rewriting.ab.study import STUDY_FILE, VOTES_FILE, load_study, saved_checksum
+    from rewriting.runtime.files import disk_errors, fsync_file, fsync_folder
+
+    load_study(study)
+    if output.exists() and not overwrite:
+        raise UserError(f"{output} exists. Pass --overwrite to replace it.")
+    if output.resolve() == study.resolve():
+        raise UserError(f"{output} is the study itself: give another --output.")
+    there = saved_checksum(output)
+    if there != saved_checksum(study) and (there is not None or (output / VOTES_FILE).exists()):
+        raise UserError(f"{output} holds another study: give another --output.")
+    with disk_errors(output), Store(study) as store:
+        output.mkdir(parents=True, exist_ok=True)
+        # First the study: a copy that is cut short is still known as a copy of it.
+        shutil.copyfile(study / STUDY_FILE, output / f".{STUDY_FILE}.new")
+        (output / f".{STUDY_FILE}.new").replace(output / STUDY_FILE)
+        fresh = output / f".{VOTES_FILE}.new"
+        fresh.unlink(missing_ok=True)
+        votes = store.backup(fresh)
+        fsync_file(fresh)
+        for leftover in ("-wal", "-shm"):  # of an older copy: they would be read into the new one
+            (output / f"{VOTES_FILE}{leftover}").unlink(missing_ok=True)
+        fresh.replace(output / VOTES_FILE)
+        fsync_folder(output)
+    print(f"{output}: {votes:,} votes, integrity checked")
+
+
+def new_links(plan: Study, store: Store, raters: Sequence[int] = ()) -> dict[int, str]:
+    """Rater → token, for these and for planned raters who never had one."""
+    from rewriting.ab.tokens import new_token, token_hash
+
+    linked = store.linked_raters()
+    made = {rater: new_token() for rater in plan.raters if rater not in linked}
+    made |= {rater: new_token() for rater in raters}
+    with store.transaction():
+        for rater, token in made.items():
+            store.add_token(token_hash(token), rater)
+    return made
+
+
+def show_links(made: Mapping[int, str], base: str) -> None:
+    if made:
+        print("personal links, shown this once; send each rater one:")
+    for rater, token in sorted(made.items()):
+        print(f"rater {rater}: {base}/r/{token}")
+
+
+def check_raters(raters: Sequence[int], known: Collection[int]) -> None:
+    for rater in raters:
+        if rater not in known:
+            raise UserError(
+                f"there is no rater {rater}. Raters: {', '.join(map(str, sorted(known)))}."
+            )

@@ -1,0 +1,199 @@
+"""`rewriting rewrite`: rewrite one response, or a file of any size, with a policy by name."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recipes.shared.gated import Guard, Safety, rewrite_safely
+from recipes.shared.rewriter import CANDIDATES_HELP, MARGIN_HELP, Rewriter
+from recipes.shared.rows import output_row
+from recipes.shared.settings import PARTNER_REWARDS
+from rewriting import Exchange, UserError
+from rewriting.data.survey import bad_file, survey
+
+if TYPE_CHECKING:
+    from policies.best_of import BestOf
+    from rewriting.loop import Policy
+
+CHUNK = 64  # rows between two writes: little is lost by a stop, and rows can be sorted by length
+EPILOG = (
+    "Examples:  rewriting rewrite --input sample:test --output out.jsonl  ·  "
+    "rewriting rewrite --input replies.csv --output out.jsonl --policy partner --seed 7  ·  "
+    "rewriting rewrite --input replies.csv --output out.jsonl --num-candidates 8 --margin 1  ·  "
+    'rewriting rewrite --seeker "I failed again." --response "Study harder."'
+)
+
+
+def rewrite(
+    input: Annotated[
+        str | None,
+        typer.Option(help="A file, a folder, sample[:split], or a hub id org/name[:split]."),
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Where the .jsonl lines go.")] = None,
+    seeker: Annotated[str | None, typer.Option(help="One seeker post, instead of --input.")] = None,
+    response: Annotated[str | None, typer.Option(help="The response to it.")] = None,
+    policy: Annotated[
+        str,
+        typer.Option(
+            help="Who rewrites: bank, partner or another name, or a folder with a policy."
+        ),
+    ] = "bank",
+    num_candidates: Annotated[int, typer.Option(min=0, help=CANDIDATES_HELP)] = 0,
+    margin: Annotated[float | None, typer.Option(min=0, help=MARGIN_HELP)] = None,
+    rewards: Annotated[
+        str | None,
+        typer.Option(
+            help="What ranks them and is written with them, as YAML: "
+            f"'{PARTNER_REWARDS}' unless given.",
+            show_default=False,
+        ),
+    ] = None,
+    reward_batch_size: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Texts that a model behind the rewards reads at once; 0: 8 on a CPU, 64 on a GPU.",
+        ),
+    ] = 0,
+    seed: Annotated[int, typer.Option(help="Same seed, same rewrites.")] = 0,
+    limit: Annotated[int | None, typer.Option(min=1, help="Take the first so many rows.")] = None,
+    skip_bad_rows: Annotated[
+        bool, typer.Option("--skip-bad-rows", help="Set bad rows aside in OUTPUT.bad.jsonl.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUTPUT.")] = False,
+    show: Annotated[int, typer.Option(min=0, help="Show so many rewrites at the end.")] = 3,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="With --seeker: print the JSON line only.")
+    ] = False,
+    classifier: Annotated[
+        str | None,
+        typer.Option(help="A safety classifier of your own: path.py:function or module:function."),
+    ] = None,
+    help_text: Annotated[
+        str | None, typer.Option(help="A file with the help resources to show, instead of ours.")
+    ] = None,
+    allow_crisis: Annotated[
+        bool,
+        typer.Option("--allow-crisis", help="Rewrite posts too that may be a crisis. Recorded."),
+    ] = False,
+) -> None:
+    """Rewrite responses to be more empathic.
+
+    A file is rewritten row by row into OUTPUT. Stopped, the same command goes on where it was.
+    """
+    safety = Safety(classifier, help_text, allow_crisis)
+    who = Rewriter(policy, num_candidates, margin, rewards, safety, reward_batch_size)
+    single = seeker is not None or response is not None
+    if single:
+        if input is not None or output is not None:
+            raise UserError("give either --seeker and --response, or --input and --output.")
+        rewrite_one(seeker, response, who, seed, as_json)
+    elif input is None or output is None:
+        raise UserError("give --input and --output, or --seeker and --response.")
+    else:
+        if output.suffix != ".jsonl":
+            raise UserError(f"{output}: the output is a .jsonl file.")
+        if as_json:
+            raise UserError("--json goes with --seeker; the lines of a file are in its --output.")
+        rewrite_file(input, output, who, seed, limit, skip_bad_rows, overwrite, show)
+
+
+def output_rows(
+    policy: Policy | BestOf, exchanges: Sequence[Exchange], seed: int, guard: Guard
+) -> list[dict[str, Any]]:
+    """A line for each exchange: what the gate says of it, its rewards where they were scored."""
+    rows = rewrite_safely(policy, exchanges, guard, seed=seed)
+    return [output_row(row, policy.name, seed, guard.gate.help_text) for row in rows]
+
+
+def rewrite_one(
+    seeker: str | None, response: str | None, who: Rewriter, seed: int, as_json: bool
+) -> None:
+    """Rewrite one response and show it."""
+    if not seeker or not seeker.strip() or not response or not response.strip():
+        raise UserError("--seeker and --response each need a text.")
+    from rewriting.show import before_and_after
+
+    guard = who.safety.guard()
+    (row,) = output_rows(who.load(), [Exchange(seeker, response)], seed, guard)
+    if as_json:
+        print(json.dumps(row, ensure_ascii=False))
+    else:
+        from rich.console import Console
+
+        Console().print(before_and_after(row))
+
+
+def rewrite_file(
+    source: str,
+    output: Path,
+    who: Rewriter,
+    seed: int,
+    limit: int | None,
+    skip_bad_rows: bool,
+    overwrite: bool,
+    show: int,
+) -> None:
+    """Rewrite every exchange of a source into a file of lines, resumably."""
+    from policies.named import policy_digest
+    from rewriting.runtime.jobs import LineJob
+    from rewriting.runtime.progress import progress_bar
+
+    rows = survey(source, limit=limit, skip_bad_rows=skip_bad_rows, set_aside=bad_file(output))
+    settings = {"input": source, "limit": limit, "seed": seed}
+    settings |= {"content of the input": rows.digest}
+    settings["policy_digest"] = policy_digest(who.policy)
+    with LineJob(output, settings | asdict(who), chunk=CHUNK, overwrite=overwrite) as job:
+        guard, policy = who.safety.guard(), who.load()
+        left = islice(rows.exchanges(), job.rows_done, None)
+        title = f"rewriting with {policy.name}"
+        with progress_bar(title, rows.num_rows, job.rows_done) as advance:
+            while chunk := list(islice(left, CHUNK)):
+                job.write(output_rows(policy, chunk, seed, guard))
+                advance(len(chunk))
+    show_some(output, rows.num_rows, show)
+    print(f"{rows.num_rows:,} rewrites by {policy.name} in {output}")
+    print_safety(output, guard.gate.help_text)
+    if rows.num_bad_rows:
+        print(f"{rows.num_bad_rows:,} bad rows set aside in {bad_file(output)}")
+
+
+def show_some(output: Path, num_rows: int, count: int) -> None:
+    """So many rewrites, spread over the file, in the terminal."""
+    from rich.console import Console
+
+    from rewriting.show import before_and_after
+
+    shown = {num_rows * number // count for number in range(count)}
+    with output.open(encoding="utf-8") as lines:
+        for line in (line for number, line in enumerate(lines) if number in shown):
+            Console().print(before_and_after(json.loads(line)))
+
+
+def print_safety(output: Path, help_text: str) -> None:
+    """How many rows were held back or rejected, and where somebody in need finds help."""
+    counts: Counter[str] = Counter()
+    with output.open(encoding="utf-8") as lines:
+        for safety in (json.loads(line)["safety"] for line in lines):
+            if "allow_crisis" in safety:
+                counts["allowed"] += 1
+            elif safety["verdict"] != "clear":
+                counts[safety["verdict"]] += 1
+            counts["rejected"] += bool(safety["reasons"]) and safety["verdict"] == "clear"
+    if counts["crisis"] or counts["possible"] or counts["unchecked"]:
+        print(
+            f"not rewritten: {counts['crisis']:,} crises, {counts['possible']:,} possible ones, "
+            f"{counts['unchecked']:,} unchecked (not English). `safety` says why.\n{help_text}"
+        )
+    if counts["rejected"]:
+        print(f"{counts['rejected']:,} replies came back as they were: every rewrite was rejected.")
+    if counts["allowed"]:
+        print(f"{counts['allowed']:,} posts that may be a crisis were rewritten (--allow-crisis).")

@@ -1,0 +1,299 @@
+"""`rewriting score`: how empathic are these replies, and what of the posts do they meet?
+
+Streams any size, resumes, shares the work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from glob import escape
+from itertools import count, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recipes.shared.rows import score_row
+from rewriting.data.survey import Survey, bad_file, survey
+from rewriting.errors import UserError
+from rewriting.exchange import MECHANISMS, Exchange
+from rewriting.runtime.folders import only_writer
+from rewriting.runtime.json_files import parse_json
+from rewriting.runtime.processes import join_processes
+
+if TYPE_CHECKING:
+    from rewards.appraisal_alignment import AlignmentReader
+    from rewards.identifiers.alignment_reading import Reading
+    from rewards.identifiers.assessment import Identifier
+
+CHUNK = 256  # rows between two writes
+SENTENCES_AT_ONCE = 64  # that the encoder behind appraisals reads
+EPILOG = (
+    "Examples:  rewriting score --input replies.csv --output scores.jsonl  ·  "
+    "rewriting score --input sample --output scores.parquet  ·  "
+    "rewriting score --input replies.csv --output scores.jsonl --alignment shipped  ·  "
+    "torchrun --nproc_per_node 2 -m rewriting score --input replies.csv --output scores.jsonl"
+)
+
+
+def score(
+    input: Annotated[
+        str, typer.Option(help="A file, a folder, sample[:split], or a hub id org/name[:split].")
+    ],
+    output: Annotated[Path, typer.Option(help="Where the scores go: .jsonl or .parquet.")],
+    model: Annotated[
+        str,
+        typer.Option(
+            help="The identifier: in-context, grounded, epitome, a folder of train.py, "
+            "judge:MODEL, or ensemble:NAME,NAME."
+        ),
+    ] = "in-context",
+    alignment: Annotated[
+        str,
+        typer.Option(
+            help="Also say which appraisals of the post the reply meets, by this model: shipped, "
+            "a folder of train.py alignment, or a sentence encoder."
+        ),
+    ] = "",
+    appraisals: Annotated[
+        str,
+        typer.Option(
+            help="The same, with this appraiser: shipped, a folder of train.py appraisals, or a "
+            "language model."
+        ),
+    ] = "",
+    batch_size: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Sentences that the identifier reads at once; 0: 8 on a CPU, 64 on a GPU."
+        ),
+    ] = 0,
+    limit: Annotated[int | None, typer.Option(min=1, help="Take the first so many rows.")] = None,
+    skip_bad_rows: Annotated[
+        bool, typer.Option("--skip-bad-rows", help="Set bad rows aside in OUTPUT.bad.jsonl.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUTPUT.")] = False,
+) -> None:
+    """Score the empathy of replies: levels, probabilities, total and rationales, a line each.
+
+    Stopped, the same command goes on where it was. Several processes share the rows.
+    """
+    if output.suffix not in (".jsonl", ".parquet"):
+        raise UserError(f"{output}: the output is a .jsonl or a .parquet file.")
+    process, processes = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    if output.exists() and not overwrite:
+        raise UserError(f"{output} exists. Pass --overwrite to replace it.")
+    rows = survey(
+        input,
+        limit=limit,
+        skip_bad_rows=skip_bad_rows,
+        set_aside=bad_file(output) if process == 0 else None,
+    )
+    settings = {"input": input, "limit": limit, "model": model}
+    settings |= {"content of the input": rows.digest}
+    settings |= {"batch_size": batch_size} if batch_size else {}
+    if alignment or appraisals:
+        settings |= {"alignment": alignment, "appraisals": appraisals}
+    parts = [part_file(output, number, processes, settings) for number in range(processes)]
+    if process == 0:
+        settle_other_parts(output, parts, overwrite)
+    if not parts[process].exists():  # else this process was done before another one stopped
+        score_part(rows, parts[process], settings, process, processes)
+    if processes > 1:
+        from accelerate import PartialState
+
+        join_processes()
+        PartialState().wait_for_everyone()
+    if process == 0:
+        join_parts(parts, output, rows.num_rows)
+        print(f"{rows.num_rows:,} replies scored in {output}")
+        if rows.num_bad_rows:
+            print(f"{rows.num_bad_rows:,} bad rows set aside in {bad_file(output)}")
+
+
+def part_file(output: Path, process: int, processes: int, settings: dict[str, Any]) -> Path:
+    """Where one process writes its rows, until all are done. Other settings, other files."""
+    key = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
+    return output.with_name(f"{output.name}.part{process}of{processes}-{key}")
+
+
+def settle_other_parts(output: Path, parts: Sequence[Path], overwrite: bool) -> None:
+    """Refuse to leave the rows of an unfinished run behind, or remove them where that is asked."""
+    own = tuple(part.name for part in parts)
+    for other in sorted(output.parent.glob(f"{escape(output.name)}.part*of*-*")):
+        if other.name.startswith(own):
+            continue
+        if not overwrite:
+            raise UserError(
+                f"{other} is from an unfinished run with another input, other settings or another "
+                "number of processes. Repeat that command to finish it, or pass --overwrite to "
+                "start afresh."
+            )
+        with only_writer(other.with_name(other.name.removesuffix(".partial").removesuffix(".job"))):
+            other.unlink(missing_ok=True)
+
+
+def score_part(
+    rows: Survey, part: Path, settings: dict[str, Any], process: int, processes: int
+) -> None:
+    """Score every chunk of rows that falls to this process."""
+    from rewards.identifiers.named import load_identifier
+    from rewards.models import default_batch_size
+    from rewriting.runtime.jobs import LineJob
+    from rewriting.runtime.progress import progress_bar
+
+    with LineJob(part, settings, chunk=CHUNK) as job:
+        size = settings.get("batch_size") or default_batch_size()
+        identifier = load_identifier(settings["model"], batch_size=size)
+        reader = load_reader(settings)
+        chunks = chunks_of(rows.exchanges(), process, processes)
+        starts = range(process * CHUNK, rows.num_rows, processes * CHUNK)
+        share = sum(min(CHUNK, rows.num_rows - start) for start in starts)
+        with progress_bar("scoring", share, job.rows_done) as advance:
+            for chunk in islice(chunks, job.rows_done // CHUNK, None):
+                job.write(scored_rows(chunk, identifier, reader))
+                advance(len(chunk))
+
+
+def load_reader(settings: dict[str, Any]) -> AlignmentReader | None:
+    """What reads replies against posts; None unless it was asked for."""
+    if "alignment" not in settings:
+        return None
+    from rewards.appraisal_alignment import AlignmentReader
+
+    names = settings["appraisals"], settings["alignment"]
+    return AlignmentReader.load(*names, batch_size=SENTENCES_AT_ONCE)
+
+
+def chunks_of(
+    rows: Iterator[Exchange], process: int, processes: int
+) -> Iterator[Sequence[Exchange]]:
+    """Every chunk of rows whose number falls to the process."""
+    for number in count():
+        chunk = list(islice(rows, CHUNK))
+        if not chunk:
+            return
+        if number % processes == process:
+            yield chunk
+
+
+def scored_rows(
+    exchanges: Sequence[Exchange], identifier: Identifier, reader: AlignmentReader | None = None
+) -> Iterator[dict[str, Any]]:
+    seeker_posts = [exchange.seeker_post for exchange in exchanges]
+    response_posts = [exchange.response_post for exchange in exchanges]
+    assessments = identifier.assess(seeker_posts, response_posts)
+    readings = reader(seeker_posts, response_posts) if reader else [None] * len(exchanges)
+    for exchange, assessment, reading in zip(exchanges, assessments, readings, strict=True):
+        yield score_row(exchange, assessment) | (met_columns(reading) if reading else {})
+
+
+def met_columns(reading: Reading) -> dict[str, Any]:
+    """What `--alignment` adds to a line: appraisal by appraisal, and the reward's own sum."""
+    from rewards.appraisal_alignment import ADVICE_WEIGHT
+    from rewards.identifiers.alignment_reading import met_appraisals, met_share
+
+    share = met_share(reading, advice_weight=ADVICE_WEIGHT)
+    met = {label: round(value, 4) for label, value in met_appraisals(reading).items()}
+    return {"appraisals": met, "appraisal_alignment": round(share, 4)}
+
+
+def join_parts(parts: Sequence[Path], output: Path, num_rows: int) -> None:
+    """Put the parts' chunks back in order; the output appears when it is whole."""
+    temporary = output.with_name(f".{output.name}.joining")
+    if output.suffix == ".jsonl":
+        with temporary.open("w", encoding="utf-8") as joined:
+            joined.writelines(checked_lines(parts, num_rows))
+    else:
+        write_parquet(parts, temporary, num_rows)
+    temporary.replace(output)
+    for part in parts:
+        part.unlink()
+
+
+def lines_of(parts: Sequence[Path]) -> Iterator[str]:
+    """The lines of all parts in the order of the source: a chunk of each in turn."""
+    with ExitStack() as stack:
+        files = [stack.enter_context(part.open(encoding="utf-8")) for part in parts]
+        while chunk := list(islice(files[0], CHUNK)):
+            yield from chunk
+            for file in files[1:]:
+                yield from islice(file, CHUNK)
+
+
+def checked_lines(parts: Sequence[Path], num_rows: int) -> Iterator[str]:
+    """The same, where they are as many JSON objects as there were rows."""
+    numbers = count()
+    try:
+        for line in lines_of(parts):
+            if next(numbers) < num_rows and isinstance(parse_json(line), dict):
+                yield line
+            else:
+                raise ValueError("not a row")
+        if next(numbers) != num_rows:
+            raise ValueError("too few rows")
+    except ValueError as error:
+        names = ", ".join(map(str, parts))
+        raise UserError(
+            f"the scored rows were damaged before they could be joined ({error}). "
+            f"Remove {names} and repeat the command."
+        ) from error
+
+
+def write_parquet(parts: Sequence[Path], path: Path, num_rows: int) -> None:
+    """Rows as Parquet, a few thousand at a time; read twice, first for the types of the columns."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = schema_of(map(json.loads, checked_lines(parts, num_rows)))
+    texts = {field.name for field in schema if field.type == pa.string()}
+    rows = map(json.loads, lines_of(parts))
+    with pq.ParquetWriter(path, schema) as writer:
+        while batch := list(islice(rows, 4096)):
+            plain = [{k: as_text(v) if k in texts else v for k, v in row.items()} for row in batch]
+            writer.write_table(pa.Table.from_pylist(plain, schema=schema))
+
+
+def schema_of(rows: Iterator[dict[str, Any]]) -> Any:
+    """The columns of a scored line, then those of the source: numbers and truth values as such
+    where all values of a column are, everything else as text, lists and mappings as JSON."""
+    import pyarrow as pa
+
+    texts, numbers = pa.list_(pa.string()), pa.list_(pa.float32())
+    known = {
+        **dict.fromkeys(("id", "seeker_post", "response_post"), pa.string()),
+        **dict.fromkeys(MECHANISMS, pa.int8()),
+        "probabilities": pa.struct([(name, numbers) for name in MECHANISMS]),
+        "empathy": pa.int8(),
+        "rationales": pa.struct([(name, texts) for name in MECHANISMS]),
+    }
+    kinds: dict[str, set[type]] = {}
+    for row in rows:
+        for name, value in row.items():
+            if name not in known:
+                kinds.setdefault(name, set()).update(kind_of(value))
+    plain = {
+        frozenset([bool]): pa.bool_(),
+        frozenset([int]): pa.int64(),
+        frozenset([float]): pa.float64(),
+        frozenset([int, float]): pa.float64(),
+    }
+    known |= {name: plain.get(frozenset(found), pa.string()) for name, found in kinds.items()}
+    return pa.schema(list(known.items()))
+
+
+def kind_of(value: Any) -> set[type]:
+    """The type of a value, none of a missing one; a number that no column could hold is text."""
+    if value is None:
+        return set()
+    return {str} if isinstance(value, int) and abs(value) >= 2**63 else {type(value)}
+
+
+def as_text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,63 @@
+"""How well does an identifier find levels and rationales? Beside the labels of any exchanges.
+
+python evaluate.py identifier --model epitome --data data/epitome --split test --json out.json
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from recipes.shared.tables import may_write, percent, print_table
+from rewriting.exchange import MECHANISMS
+
+MEASURES = ("accuracy", "macro_f1", "token_f1", "iou_f1", "n")
+
+
+@dataclass
+class Config:
+    """Settings of `evaluate.py identifier`."""
+
+    model: str = field(
+        default="in-context",
+        metadata={
+            "help": "The identifier: in-context, grounded, epitome, a folder, judge:MODEL, or "
+            "ensemble:NAME,NAME."
+        },
+    )
+    data: str = field(
+        default="sample:test",
+        metadata={"help": "Labelled exchanges: a file, a folder, sample[:split], or a hub id."},
+    )
+    split: str = field(
+        default="all",
+        metadata={"help": "Only the rows of this split by seeker: train, dev, test; or all."},
+    )
+    limit: int = field(default=0, metadata={"help": "Take the first so many rows; 0: all."})
+    json: str = field(default="", metadata={"help": "Write the figures to this file."})
+    overwrite: bool = field(default=False, metadata={"help": "Replace the file."})
+
+
+def run(config: Config) -> dict[str, Any]:
+    """Assess every labelled exchange and compare; prints a table and writes JSON."""
+    from recipes.shared.sources import labelled_exchanges
+    from rewards.identifiers.evaluation import evaluate
+    from rewards.identifiers.named import load_identifier
+    from rewriting.runtime.files import write_json
+
+    may_write(config.json, config.overwrite)
+    exchanges = labelled_exchanges(config.data, config.split, config.limit)
+    figures = evaluate(load_identifier(config.model), exchanges)
+    means = {
+        name: sum(figures[m][name] for m in MECHANISMS) / len(MECHANISMS) for name in MEASURES[:-1]
+    }
+    print_table(
+        f"{config.model} on {config.data} ({config.split})",
+        ["mechanism", *MEASURES],
+        [[m, *(percent(figures[m][name]) for name in MEASURES)] for m in MECHANISMS]
+        + [["mean", *(percent(means[name]) for name in MEASURES[:-1]), ""]],
+    )
+    if config.json:
+        write_json(Path(config.json), figures)
+    return figures

@@ -1,0 +1,1 @@
+"""What several recipes, tables or commands share. It imports none of them."""

@@ -1,0 +1,61 @@
+"""Who rewrites, by name, and how many candidates there are: `rewriting rewrite` and `serve`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from recipes.shared.gated import Safety
+from recipes.shared.settings import PARTNER_REWARDS
+
+if TYPE_CHECKING:
+    from policies.best_of import BestOf
+    from rewriting.loop import Policy
+
+MARGIN = 0.5
+CANDIDATES_HELP = (
+    "How many rewrites of each row are tried; the best one is written. 0 means 12 for the bank, 4 "
+    "for a policy that edits replies and 1 for any other."
+)
+MARGIN_HELP = (
+    "How much more reward a rewrite has to earn than the reply as it was; otherwise the reply "
+    f"stays. {MARGIN} with several candidates and the default rewards; with rewards of your own "
+    "the reply competes only if you give a margin."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriter:
+    """Who rewrites, by name, how many candidates of each row there are (0: by the kind of policy),
+    what ranks them, and by how much a rewrite has to beat the reply as it was."""
+
+    policy: str
+    num_candidates: int = 0
+    margin: float | None = None
+    rewards: str | None = None
+    safety: Safety = field(default_factory=Safety)
+    reward_batch_size: int = 0
+
+    def load(self) -> Policy | BestOf:
+        """The policy; with candidates or rewards, the best of its samples and their rewards."""
+        from policies.named import default_candidates, load_policy
+
+        count = self.num_candidates or default_candidates(self.policy)
+        if count == 1 and self.rewards is None and self.margin is None:
+            return load_policy(self.policy)
+        from policies.best_of import BestOf
+        from rewards.named import Models, build_rewards
+
+        models = Models(batch_size=self.reward_batch_size or None)
+        scorer = build_rewards(self.rewards or rewards_for(self.policy), models)
+        default = MARGIN if self.rewards is None and count > 1 else None
+        margin = default if self.margin is None else self.margin
+        return BestOf(load_policy(self.policy), scorer, count, margin=margin)
+
+
+def rewards_for(policy: str) -> str:
+    """What ranks candidates unless told otherwise. A sentence of the bank was written for somebody
+    else, so it has to be surer to be welcome here than one that was written for this post."""
+    if policy != "bank":
+        return PARTNER_REWARDS
+    return PARTNER_REWARDS.replace("sense: 16.0", "sense: {weight: 16.0, floor: 0.6}")

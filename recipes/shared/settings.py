@@ -1,0 +1,89 @@
+"""What the recipes of reinforcement learning share: settings, the accelerator, the KL penalty."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from rewriting.errors import UserError
+from rewriting.runtime.model_options import ModelOptions
+from rewriting.runtime.settings import setting
+
+# Weights by the audit of EPITOME's dev part (docs/results/reward.md): contrast does the work, and
+# the other terms keep what it does not see: levels of empathy, coherence, repetition, hurt. Fluency
+# is a logarithm, since 1 / perplexity pays most for the stock phrases that a language model knows.
+# Sense takes off what is about the post and wrong about it, which contrast pays for: more than
+# contrast can give, or the agent says false things with the post's words.
+PARTNER_REWARDS = (
+    "{empathy_change: 1.0, contrast: 1.0, fluency: {weight: 0.3, log: true}, coherence: 2.0, "
+    "repetition: 1.0, kindness: 1.0, sense: 16.0, edit_size: 0, specificity: 0}"
+)
+"""What `train.py partner` rewards, `rewriting rewrite` ranks candidates by and `evaluate.py audit`
+audits, unless told otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    """Settings that both recipes of reinforcement learning have."""
+
+    kl_weight: float = setting(
+        0.05, "Weight of the KL penalty against the start, per nat; 0: none.", least=0
+    )
+    kl_target: float = setting(
+        0.0, "KL of a sample that the weight is steered towards; 0: the weight is fixed.", least=0
+    )
+    kl_horizon: float = setting(
+        0.0,
+        "With kl_target: how many samples a full change of the weight takes. A KL that stays a "
+        "fifth off its target doubles or halves the weight in 3.5 horizons. 0: in proportion to "
+        "the run, so that this takes a tenth of it.",
+        least=0,
+    )
+    dev_rows: int = setting(64, "Exchanges of a measurement on dev; 0: none.", least=0)
+    temperature: float = setting(
+        0.7, "Temperature of the saved policy in use.", above=0, may_change=True
+    )
+    top_p: float = setting(
+        0.9, "Top-p of the saved policy in use.", above=0, greatest=1, may_change=True
+    )
+    reward_batch_size: int = setting(
+        0,
+        "Texts that a reward model reads at once; 0: 8 on a CPU, 64 on a GPU.",
+        least=0,
+        may_change=True,
+    )
+    half: bool = setting(True, "Store the policy in float16.", may_change=True)
+    report_to: str = setting(
+        "", "Trackers, by commas: tensorboard, wandb, trackio; '': none.", may_change=True
+    )
+    timeout_minutes: float = setting(
+        30.0,
+        "How long a process waits for the others before the run ends with an error.",
+        above=0,
+        may_change=True,
+    )
+
+
+def model_options(config: Any, *, whole_model: bool = False) -> ModelOptions:
+    """How the recipe's language model is loaded, checked. whole_model: it is trained itself."""
+    options = ModelOptions(**{one.name: getattr(config, one.name) for one in fields(ModelOptions)})
+    options.check(whole_model=whole_model)
+    return options
+
+
+def kl_penalty(config: Any) -> Any:
+    """The KL penalty, its weight fixed or steered to `kl_target`; None where there is none."""
+    from rewards import kl
+
+    return kl.kl_penalty(
+        config.kl_weight,
+        target=config.kl_target,
+        horizon=config.kl_horizon,
+        num_responses=config.steps * config.batch_size * getattr(config, "num_samples", 1),
+    )
+
+
+def check_kl(config: Any) -> None:
+    """Refuse a target where there is no weight to steer."""
+    if config.kl_target and not config.kl_weight:
+        raise UserError("kl_target steers the weight of the KL: give kl_weight, its start, too.")

@@ -1,0 +1,1 @@
+"""The recipes of train.py: a file each, or a folder where one has several parts."""

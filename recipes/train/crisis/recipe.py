@@ -1,0 +1,182 @@
+"""Train the crisis reader: does this post read like a crisis, and like which kind?
+
+A sentence encoder with LoRA and two linear heads, on the crisis corpus: messages in which somebody
+may be in danger, and benign look-alikes. The safety gate asks it beside its rules (docs/safety.md).
+
+    python train.py crisis --output runs/crisis
+    python train.py crisis --rank 4 --epochs 4
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recipes.shared.accelerator import supervised_accelerator
+from recipes.shared.cards import write_card
+from recipes.train.crisis.figures import card, choose_bars, fit_temperature, measure
+from recipes.train.crisis.messages import (
+    Message,
+    messages,
+    mixed_copies,
+    noisy_copies,
+    ordinary_posts,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from rewriting.safety.reader import CrisisReader
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class Config:
+    """Settings of `train.py crisis`."""
+
+    output: str = field(
+        default="runs/crisis",
+        metadata={"help": "Folder for the reader, checkpoints and log; the same one goes on."},
+    )
+    data: str = field(
+        default="",
+        metadata={"help": "Folder with crisis_train.jsonl and _dev, _test; '': the bundled ones."},
+    )
+    ordinary: bool = field(
+        default=True,
+        metadata={
+            "help": "Train on bundled ordinary posts too, as benign messages; others are kept "
+            "apart to choose the bars by."
+        },
+    )
+    noisy: float = field(
+        default=0.3,
+        metadata={"help": "Share of messages that are read a second time, with spelling noise."},
+    )
+    mixed: float = field(
+        default=0.1,
+        metadata={"help": "Share of messages that are read again beside an ordinary post."},
+    )
+    encoder: str = field(
+        default="minilm-l6", metadata={"help": "Encoder: a short name, a folder or a hub id."}
+    )
+    layers: int = field(
+        default=0, metadata={"help": "Layers of the encoder that are used, from the first; 0: all."}
+    )
+    rank: int = field(default=6, metadata={"help": "Rank of the LoRA matrices."})
+    max_tokens: int = field(default=128, metadata={"help": "Longer windows are cut to this."})
+    epochs: int = field(default=3, metadata={"help": "Passes over the training messages."})
+    batch_size: int = field(
+        default=32, metadata={"help": "Messages per optimizer step, over all processes."}
+    )
+    learning_rate: float = field(
+        default=1e-3, metadata={"help": "Peak learning rate, after the linear warm-up."}
+    )
+    smoothing: float = field(
+        default=0.02, metadata={"help": "A crisis counts as 1 less this, a benign message as this."}
+    )
+    kind_weight: float = field(
+        default=0.3, metadata={"help": "Weight of the loss of the kind beside that of the crisis."}
+    )
+    false_alarms: float = field(
+        default=0.04,
+        metadata={
+            "help": "Share of benign dev messages, and of bundled posts of plain trouble, that the "
+            "gate may hold back."
+        },
+    )
+    ordinary_alarms: float = field(
+        default=0.01, metadata={"help": "The same share of bundled ordinary posts."}
+    )
+    test: bool = field(
+        default=False,
+        metadata={"help": "Measure the test part and the other languages; list every look at it."},
+    )
+    seed: int = field(default=0, metadata={"help": "The same seed gives the same model."})
+
+
+def run(config: Config) -> dict[str, Any]:
+    """Train the reader, calibrate it, choose its bars, save, measure; the figures."""
+    from accelerate.utils import set_seed
+
+    from rewriting.runtime.training.supervised import train
+    from rewriting.safety.reader import CrisisReader
+
+    accelerator = supervised_accelerator()
+    logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
+    learnt, kept = ordinary_posts() if config.ordinary else ([], [])
+    dev = messages(config.data, "dev")
+    rows = messages(config.data, "train") + learnt
+    rows += mixed_copies(rows, learnt, config.mixed, config.seed)
+    rows += noisy_copies(rows, config.noisy, config.seed)
+    set_seed(config.seed)
+    reader = CrisisReader(config.encoder, config.rank, config.max_tokens, config.layers)
+    reader.to(accelerator.device)
+    per_epoch = max(1, len(rows) // config.batch_size)
+    best = train(
+        reader,
+        lambda batch: crisis_loss(reader, batch, config.smoothing, config.kind_weight),
+        rows,
+        dev,
+        output=Path(config.output),
+        accelerator=accelerator,
+        steps=config.epochs * per_epoch,
+        batch_size=config.batch_size,
+        micro_batch_size=config.batch_size,
+        learning_rate=config.learning_rate,
+        weight_decay=0.01,
+        eval_every=per_epoch,
+        save_every=per_epoch,
+        seed=config.seed,
+        settings={k: v for k, v in asdict(config).items() if k not in CHOSEN_AFTERWARDS},
+        rate_factors={"head": 2.0},
+        average=0.98,
+        title="crisis",
+    )
+    if not accelerator.is_main_process:
+        return {}
+    folder = Path(config.output) / "model"
+    reader.save(folder)
+    # Temperature and bars belong to the weights on the disk, rounded to half precision.
+    reader.temperature = fit_temperature(CrisisReader.load(folder), dev)
+    reader.save(folder)
+    reader.bars = choose_bars(
+        CrisisReader.load(folder), dev, kept, config.false_alarms, config.ordinary_alarms
+    )
+    reader.save(folder)
+    loaded = CrisisReader.load(folder)
+    figures: dict[str, Any] = {"step": best.step, "messages": len(rows)}
+    figures |= {"temperature": loaded.temperature, "bars": asdict(loaded.bars)}
+    figures["dev"] = measure(loaded, dev, kept)
+    if config.test:
+        figures["test"] = measure(loaded, messages(config.data, "test"))
+        figures["languages"] = measure(loaded, messages(config.data, "languages"))
+    write_card(folder, config, figures, card(config, figures))
+    return figures
+
+
+CHOSEN_AFTERWARDS = ("output", "false_alarms", "ordinary_alarms", "test")
+
+
+def crisis_loss(
+    reader: CrisisReader, rows: Sequence[Message], smoothing: float, kind_weight: float
+) -> tuple[Tensor, float]:
+    """The sum of the cross-entropies of crisis and kind, and the number of messages."""
+    import torch
+    from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
+
+    from rewriting.safety.reader import KINDS
+
+    logits_N, kinds_NK = reader([row.text for row in rows])
+    crisis_N = torch.tensor([float(row.crisis) for row in rows], device=logits_N.device)
+    target_N = crisis_N * (1 - 2 * smoothing) + smoothing
+    loss = binary_cross_entropy_with_logits(logits_N, target_N, reduction="sum")
+    named = [number for number, row in enumerate(rows) if row.kind]
+    if named:
+        kinds_M = torch.tensor([KINDS.index(rows[n].kind) for n in named], device=logits_N.device)
+        loss = loss + kind_weight * cross_entropy(kinds_NK[named], kinds_M, reduction="sum")
+    return loss, float(len(rows))

@@ -1,0 +1,273 @@
+"""Train EmpRL's generator: respond as empathically as a person would, by PPO on levels of empathy.
+
+Two stages (arXiv 2408.02976). `sft` learns from human responses; the language model stays frozen,
+a prefix is learnt. `ppo` goes on from there: a response is rewarded for having the levels of
+empathy that the human one has, and pays for leaving the first stage.
+
+    python train.py emprl                                   # a quick run on the bundled sample
+    accelerate launch train.py emprl --config configs/emprl.yaml --data data/empathetic_dialogues
+    python train.py emprl --stage ppo --from_policy emprl-sft --kl_weight 0.05
+
+The policy is written to OUTPUT/policy: `rewriting rewrite --policy OUTPUT/policy` uses it,
+`evaluate.py responses --systems emprl-sft,OUTPUT/policy` measures it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from policies.training.ppo.settings import Settings
+from recipes.shared.accelerator import share_of, start_accelerator
+from recipes.shared.settings import Shared, check_kl, model_options
+from rewriting.errors import UserError
+from rewriting.runtime.model_options import ModelOptions
+from rewriting.runtime.settings import borrowed, check_bounds, lasting, setting
+
+if TYPE_CHECKING:
+    from policies.generating.generator import Generator
+
+logger = logging.getLogger(__name__)
+STAGES = ("both", "sft", "ppo")
+SAMPLED_AT_ONCE = 96  # responses; the output layer is read once for all of them
+
+
+@dataclass
+class Config:
+    """Settings of `train.py emprl`. The defaults are a quick run on the bundled sample."""
+
+    output: str = setting(
+        "runs/emprl",
+        "Folder for policy, checkpoints, log, curves. Same folder: go on.",
+        may_change=True,
+    )
+    stage: str = field(
+        default="both", metadata={"help": "sft, ppo (from `from_policy`), or both, one after one."}
+    )
+    data: str = field(
+        default="sample",
+        metadata={"help": "Conversations: sources by commas; of a folder its train file, if any."},
+    )
+    max_rows: int = setting(
+        0,
+        "Greatest number of exchanges of each source and split, drawn at random; 0 takes all.",
+        least=0,
+    )
+    keep_crisis: bool = field(
+        default=False, metadata={"help": "Train on posts that the safety gate calls a crisis too."}
+    )
+    from_policy: str = field(
+        default="emprl-sft",
+        metadata={"help": "Where stage ppo starts: emprl-sft (shipped), or a folder."},
+    )
+    model: str = field(
+        default="flan-t5-small",
+        metadata={"help": "Encoder-decoder or causal model: a short name, folder or hub id."},
+    )
+    attention: str = borrowed(ModelOptions, "attention")
+    load_in_4bit: bool = borrowed(ModelOptions, "load_in_4bit")
+    compile: bool = borrowed(ModelOptions, "compile")
+    identifier: str = field(
+        default="epitome",
+        metadata={"help": "Who measures levels: epitome, a folder, or ensemble:NAME,NAME."},
+    )
+    targets: str = setting(
+        "",
+        "File that keeps target levels, for several runs; '': in OUTPUT.",
+        may_change=True,
+    )
+    expected_targets: bool = field(
+        default=False,
+        metadata={
+            "help": "Reward the levels that people usually show in such a conversation, not those "
+            "of one person."
+        },
+    )
+    balance: int = setting(
+        1,
+        "Label so many times the exchanges that the steps use, and draw from them with "
+        "rarer levels more often; 1: as they come.",
+        least=1,
+    )
+    rewards: str = field(
+        default="{level_alignment: 1.0}",
+        metadata={"help": "Name → weight, as YAML. Weight 0: logged only. path.py:function too."},
+    )
+    reward_batch_size: int = borrowed(Shared, "reward_batch_size")
+    adapter: str = field(default="prefix", metadata={"help": "What is trained: prefix or lora."})
+    num_virtual_tokens: int = field(default=20, metadata={"help": "Length of the prefix."})
+    rank: int = field(default=16, metadata={"help": "Rank of the LoRA matrices."})
+    max_context_tokens: int = field(
+        default=128, metadata={"help": "A longer conversation loses its oldest turns."}
+    )
+    max_new_tokens: int = field(
+        default=40, metadata={"help": "Greatest number of tokens of a response."}
+    )
+    temperature: float = borrowed(Shared, "temperature")
+    top_p: float = borrowed(Shared, "top_p")
+
+    sft_steps: int = setting(60, "Steps of the first stage.", least=1)
+    sft_batch_size: int = setting(
+        16, "Exchanges per step of the first stage, over all processes.", least=1
+    )
+    sft_micro_batch_size: int = setting(
+        16, "How many of them are in memory at once.", least=1, may_change=True
+    )
+    sft_learning_rate: float = setting(
+        5e-2, "Peak learning rate there. A prefix wants a hundred times that of LoRA.", least=0
+    )
+    sft_average: float = setting(
+        0.0,
+        "Decay of the average of the weights to keep; 0: none.",
+        least=0,
+        greatest=1,
+    )
+    sft_dev_rows: int = setting(256, "Exchanges of its dev loss; 0: all.", least=0)
+
+    steps: int = borrowed(Settings, "steps", 16)
+    ppo_temperature: float = field(
+        default=1.0,
+        metadata={"help": "Of the policy that is trained: lower ones learn from fewer responses."},
+    )
+    batch_size: int = borrowed(
+        Settings, "batch_size", 32, "Responses per step, over all processes."
+    )
+    minibatch_size: int = borrowed(Settings, "minibatch_size", 16)
+    micro_batch_size: int = borrowed(
+        Settings, "micro_batch_size", 16, "Responses in memory at once; it changes no result."
+    )
+    inner_epochs: int = borrowed(Settings, "inner_epochs")
+    learning_rate: float = borrowed(Settings, "learning_rate", 2e-2)
+    value_rate_factor: float = setting(
+        0.1, "The value head's learning rate, as a part of the policy's.", least=0
+    )
+    max_grad_norm: float = borrowed(Settings, "max_grad_norm")
+    clip: float = borrowed(Settings, "clip")
+    value_clip: float = borrowed(Settings, "value_clip")
+    value_weight: float = borrowed(Settings, "value_weight")
+    gamma: float = borrowed(Settings, "gamma")
+    lam: float = borrowed(Settings, "lam")
+    whiten_advantages: bool = borrowed(Settings, "whiten_advantages")
+    kl_weight: float = borrowed(Shared, "kl_weight")
+    kl_target: float = borrowed(Shared, "kl_target")
+    kl_horizon: float = borrowed(Shared, "kl_horizon")
+    target_kl: float = borrowed(Settings, "target_kl")
+    end_penalty: float = borrowed(Settings, "end_penalty")
+    dev_rows: int = borrowed(Shared, "dev_rows")
+    eval_every: int = borrowed(Settings, "eval_every", 8)
+    keep_best: bool = borrowed(Settings, "keep_best")
+    save_every: int = borrowed(Settings, "save_every", 10)
+    show_every: int = borrowed(Settings, "show_every", 8)
+    report_to: str = borrowed(Shared, "report_to")
+    timeout_minutes: float = borrowed(Shared, "timeout_minutes")
+    half: bool = borrowed(Shared, "half")
+    seed: int = borrowed(Settings, "seed")
+
+
+def run(config: Config) -> dict[str, Any]:
+    """Build or load the generator, supervise it, reinforce it, save it; the figures."""
+    from recipes.train.emprl.ppo import build_reward, check_rows, check_sizes, reinforce
+    from recipes.train.emprl.sft import conversations, shown, supervise
+
+    check(config)
+    accelerator = start_accelerator("emprl", config, plain(config))
+    count = accelerator.num_processes
+    logger.info("%d process(es) on %s: %s", count, accelerator.device, shares(config, count))
+    reward = None
+    if config.stage != "sft":  # a mistake in the second stage is said before hours in the first
+        check_sizes(config, accelerator)
+        reward = build_reward(config)
+    splits = conversations(
+        config.data, max_rows=config.max_rows, seed=config.seed, keep_crisis=config.keep_crisis
+    )
+    logger.info("train: %s", shown(splits["train"]))
+    if reward is not None:
+        check_rows(config, splits)
+    generator = start_generator(config)
+    figures: dict[str, Any] = {}
+    if config.stage != "ppo":
+        figures["sft"] = supervise(config, generator, splits, accelerator)
+    if reward is not None:
+        figures["ppo"] = reinforce(config, generator, reward, splits, accelerator)
+    accelerator.end_training()
+    return figures
+
+
+def check(config: Config) -> None:
+    """Say what cannot work before anything is loaded."""
+    from policies.generating.settings import GeneratorSettings
+    from recipes.train.emprl.targets import read
+
+    if config.stage not in STAGES:
+        raise UserError(f"stage is {', '.join(STAGES)}, not {config.stage!r}.")
+    check_bounds(config)
+    check_kl(config)
+    model_options(config)
+    # What the policy will be used with; it would fail when it is saved, after training.
+    GeneratorSettings(config.adapter, temperature=config.temperature, top_p=config.top_p)
+    if config.adapter == "none":
+        raise UserError("adapter none leaves nothing to train; use prefix or lora.")
+    if config.targets:
+        read(Path(config.targets).expanduser())
+
+
+def shares(config: Config, num_processes: int) -> str:
+    """What each process works on, for the log. Sizes that cannot be shared are refused."""
+    parts = []
+    if config.stage != "ppo":
+        rows = share_of("sft_batch_size", config.sft_batch_size, num_processes)
+        parts.append(f"{rows} exchange(s) a step in the supervised stage")
+    if config.stage != "sft":
+        rows = share_of("batch_size", config.batch_size, num_processes)
+        if 0 < config.minibatch_size < num_processes:
+            raise UserError(
+                f"minibatch_size {config.minibatch_size} leaves some of {num_processes} processes "
+                "without a response in an update. Make it as many, better several times as many."
+            )
+        updated = f"{config.minibatch_size / num_processes:g}"
+        parts.append(f"{rows} response(s) a step in PPO, {updated} of them in each update")
+    return f"each gets {' and '.join(parts)}"
+
+
+def plain(config: Config) -> dict[str, Any]:
+    """The settings that a run must share with the run it goes on from."""
+    return lasting(config)
+
+
+def start_generator(config: Config) -> Generator:
+    """A new generator for the first stage; for the second alone, the one of `from_policy`."""
+    from policies.generating.generator import Generator
+    from policies.named import policy_folder, policy_kind
+
+    lengths: dict[str, Any] = {
+        "max_context_tokens": config.max_context_tokens,
+        "max_new_tokens": config.max_new_tokens,
+        "temperature": config.ppo_temperature,
+        "top_p": 1.0,
+    }
+    if config.stage == "ppo":
+        folder = policy_folder(config.from_policy)
+        if policy_kind(folder) != "generator":
+            raise UserError(
+                f"{config.from_policy} is no generator. Name emprl-sft, or a folder that "
+                "`python train.py emprl --stage sft` wrote."
+            )
+        return Generator.load(
+            folder,
+            trainable=True,
+            batch_size=SAMPLED_AT_ONCE,
+            options=model_options(config),
+            **lengths,
+        )
+    return Generator.create(
+        config.model,
+        options=model_options(config),
+        seed=config.seed,
+        batch_size=SAMPLED_AT_ONCE,
+        adapter=config.adapter,
+        num_virtual_tokens=config.num_virtual_tokens,
+        rank=config.rank,
+        **lengths,
+    )

@@ -1,0 +1,235 @@
+"""Train the kindness model: would this sentence hurt somebody in distress?
+
+A sentence encoder with LoRA and a linear head, on sentences written for it: hurtful ones of
+thirteen kinds, openly rude and in friendly clothes, and kind ones near the line. The reward
+`kindness` and the output gate of `rewriting rewrite` use it.
+
+    python train.py kindness --output runs/kindness
+    python train.py kindness --encoder minilm-l6 --learning_rate 1e-3
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recipes.shared.accelerator import supervised_accelerator
+from recipes.shared.cards import command, write_card
+from recipes.shared.kindness_sentences import Sentence, sentences
+from rewriting.errors import UserError
+from rewriting.statistics.classification import auroc
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from rewards.kindness import KindnessModel
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class Config:
+    """Settings of `train.py kindness`."""
+
+    output: str = field(
+        default="runs/kindness",
+        metadata={"help": "Folder for the model, checkpoints and log; the same one goes on."},
+    )
+    data: str = field(
+        default="",
+        metadata={
+            "help": "Folder with kindness_train.jsonl and _dev, _test; '': the bundled ones."
+        },
+    )
+    counterfactuals: str = field(
+        default="sample:counterfactuals_train",
+        metadata={"help": "Further sentences for training: hurtful ones, strong and weak ones."},
+    )
+    train_on_dev: bool = field(
+        default=False,
+        metadata={"help": "Train on the dev part too; give --bar then, as chosen without it."},
+    )
+    encoder: str = field(
+        default="mpnet-base", metadata={"help": "Encoder: a short name, a folder or a hub id."}
+    )
+    layers: int = field(
+        default=9,
+        metadata={
+            "help": "Layers of the encoder that are used, from the first; 0: all. The last ones "
+            "of a sentence encoder tell topics, not tone."
+        },
+    )
+    rank: int = field(default=16, metadata={"help": "Rank of the LoRA matrices."})
+    max_tokens: int = field(default=64, metadata={"help": "Longer sentences are cut to this."})
+    epochs: int = field(default=3, metadata={"help": "Passes over the training sentences."})
+    batch_size: int = field(
+        default=32, metadata={"help": "Sentences per optimizer step, over all processes."}
+    )
+    learning_rate: float = field(
+        default=4e-4, metadata={"help": "Peak learning rate, after the linear warm-up."}
+    )
+    smoothing: float = field(
+        default=0.04,
+        metadata={"help": "A hurtful sentence counts as 1 less this, a kind one as half of this."},
+    )
+    false_alarms: float = field(
+        default=0.03, metadata={"help": "Share of kind dev sentences that the gate may stop."}
+    )
+    bar: float = field(
+        default=0.0, metadata={"help": "Probability from which the gate stops; 0: chosen on dev."}
+    )
+    test: bool = field(
+        default=False, metadata={"help": "Measure the test part too; list every look at it."}
+    )
+    seed: int = field(default=0, metadata={"help": "The same seed gives the same model."})
+
+
+def run(config: Config) -> dict[str, Any]:
+    """Train the model, choose the bar, save, measure; the figures."""
+    from accelerate.utils import set_seed
+
+    from rewards.kindness import KindnessModel
+    from rewriting.runtime.training.supervised import train
+
+    accelerator = supervised_accelerator()
+    logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
+    dev = sentences(config.data, "dev")
+    rows = sentences(config.data, "train") + counterfactual_sentences(config.counterfactuals)
+    rows += dev if config.train_on_dev else []
+    set_seed(config.seed)
+    model = KindnessModel(config.encoder, config.rank, config.max_tokens, config.layers)
+    model.to(accelerator.device)
+    per_epoch = max(1, len(rows) // config.batch_size)
+    best = train(
+        model,
+        lambda batch: hurt_loss(model, batch, config.smoothing),
+        rows,
+        dev,
+        output=Path(config.output),
+        accelerator=accelerator,
+        steps=config.epochs * per_epoch,
+        batch_size=config.batch_size,
+        micro_batch_size=config.batch_size,
+        learning_rate=config.learning_rate,
+        weight_decay=0.01,
+        eval_every=per_epoch,
+        save_every=per_epoch,
+        seed=config.seed,
+        settings={k: v for k, v in asdict(config).items() if k not in ("output", "bar", "test")},
+        rate_factors={"head": 2.0},
+        average=0.98,
+        title="kindness",
+    )
+    if not accelerator.is_main_process:
+        return {}
+    folder = Path(config.output) / "model"
+    model.save(folder)
+    # The bar belongs to the weights on the disk, which are rounded to half precision.
+    model.bar = config.bar or bar_for(KindnessModel.load(folder), dev, config.false_alarms)
+    model.save(folder)
+    loaded = KindnessModel.load(folder)
+    figures: dict[str, Any] = {"step": best.step, "sentences": len(rows), "bar": loaded.bar}
+    figures |= {"dev": measure(loaded, dev)}
+    if config.test:
+        figures["test"] = measure(loaded, sentences(config.data, "test"))
+    write_card(folder, config, figures, card(config, figures))
+    return figures
+
+
+def counterfactual_sentences(source: str) -> list[Sentence]:
+    """Hurtful sentences of the counterfactuals, and those that are kind."""
+    from rewards.reading.blocks import sentences_by_kind
+    from rewriting.data import load_exchanges
+
+    return [
+        Sentence(text, kind == "hurtful", kind)
+        for exchange in (load_exchanges(source) if source else ())
+        for kind, text in sentences_by_kind(exchange).items()
+        if kind == "hurtful" or kind.endswith(("_strong", "_weak"))
+    ]
+
+
+def hurt_loss(
+    model: KindnessModel, rows: Sequence[Sentence], smoothing: float
+) -> tuple[Tensor, float]:
+    """The sum of the cross-entropies, and the number of sentences."""
+    import torch
+    from torch.nn.functional import binary_cross_entropy_with_logits
+
+    logits_N = model([row.text for row in rows])
+    hurts_N = torch.tensor([float(row.hurts) for row in rows], device=logits_N.device)
+    target_N = hurts_N * (1 - smoothing) + (1 - hurts_N) * smoothing / 2
+    return binary_cross_entropy_with_logits(logits_N, target_N, reduction="sum"), float(len(rows))
+
+
+def bar_for(model: KindnessModel, rows: Sequence[Sentence], false_alarms: float) -> float:
+    """The lowest bar that stops no more than this share of the kind sentences."""
+    kind = sorted(model.probabilities([row.text for row in rows if not row.hurts]))
+    if not kind:
+        raise UserError("the bar is chosen on kind dev sentences, and there is none.")
+    allowed = min(int(false_alarms * len(kind)), len(kind) - 1)
+    return kind[len(kind) - 1 - allowed] + 1e-6
+
+
+def measure(model: KindnessModel, rows: Sequence[Sentence]) -> dict[str, Any]:
+    """AUROC, what the gate stops at its bar, and what it misses, kind by kind; in percent."""
+    found = model.probabilities([row.text for row in rows])
+    stopped = [probability >= model.bar for probability in found]
+    kinds = {row.kind: 0.0 for row in rows}
+    for kind in kinds:
+        own = [stop for row, stop in zip(rows, stopped, strict=True) if row.kind == kind]
+        kinds[kind] = 100 * sum(own) / len(own)
+
+    def share(hurts: bool) -> float:
+        own = [stop for row, stop in zip(rows, stopped, strict=True) if row.hurts == hurts]
+        return 100 * sum(own) / max(1, len(own))
+
+    return {
+        "auroc": 100 * auroc([row.hurts for row in rows], found),
+        "stopped_hurtful": share(True),
+        "stopped_kind": share(False),
+        "stopped_by_kind": kinds,
+        "n": len(rows),
+    }
+
+
+def card(config: Config, figures: dict[str, Any]) -> str:
+    dev = figures["dev"]
+    kinds = "\n".join(f"| {kind} | {one:.0f} |" for kind, one in dev["stopped_by_kind"].items())
+    return CARD.format(
+        encoder=config.encoder,
+        layers=f", its first {config.layers} layers," if config.layers else "",
+        rank=config.rank,
+        sentences=figures["sentences"],
+        on_dev=" (the dev part among them, so dev figures flatter)" if config.train_on_dev else "",
+        bar=figures["bar"],
+        command=command("kindness", config),
+        kinds=kinds,
+        **{name: dev[name] for name in ("auroc", "stopped_hurtful", "stopped_kind", "n")},
+    )
+
+
+CARD = """# kindness: would this sentence hurt somebody in distress?
+
+`{encoder}`{layers} with LoRA of rank {rank} and a linear head, behind the reward `kindness` and the
+output gate, which stops a new sentence from a probability of {bar:.3f} on.
+
+- Trained on {sentences:,} sentences of our own{on_dev}; the bundled kindness and counterfactual
+  texts (rewriting/sample/COUNTERFACTUALS.md). Test sentences were written apart.
+- Command: `{command}`
+
+## On the dev part ({n} sentences, other writers, on whom step and bar were chosen)
+AUROC {auroc:.1f}; at the bar {stopped_hurtful:.1f} % of hurtful sentences are stopped and
+{stopped_kind:.1f} % of kind ones.
+
+| kind | % stopped |
+|---|---:|
+{kinds}
+
+## Limits
+It reads one sentence without the post, so a sentence that hurts only there passes. It misses much
+that is hurtful in friendly words. A person has to read what goes out. English only.
+"""
