@@ -31,7 +31,7 @@ from recipes.shared.tables import print_table
 from rewards.judge.methods import Change, Row
 from rewards.judge.named import judge_options
 from rewards.judge.rubric import METHODS
-from rewards.judge.term import JudgeTerm, position_bias
+from rewards.terms.judge import JudgeTerm, position_bias
 from rewriting.errors import UserError
 
 ALL = "all"

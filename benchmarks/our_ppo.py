@@ -24,7 +24,7 @@ from policies.generating.generator import Generator
 from policies.training.ppo.loop import improve
 from policies.training.ppo.rollouts import Rollout, outcomes_of, reference_log_probs, targets_of
 from policies.training.ppo.settings import Settings
-from rewards.kl import AdaptiveController, KLPenalty
+from rewards.terms.kl import AdaptiveController, KLPenalty
 from rewriting.runtime.training.engine import Engine
 
 

@@ -160,7 +160,7 @@ class ReleasedRewards:
             memory.forget()
 
     def mutual_information(self, seeker: str, rewritten: str, forward_weight: float) -> None:
-        from rewards.mutual_information import backward_prefixes, forward_prefixes
+        from rewards.terms.mutual_information import backward_prefixes, forward_prefixes
 
         forward, backward = self.language_models["mutual_information"]
         if forward_weight:
@@ -191,7 +191,7 @@ def separate(identifier: Any) -> Any:
     """The papers' six encoders, where the identifier is of that kind."""
     from scoring import papers_arrangement
 
-    from rewards.identifiers.epitome import EpitomeIdentifier
+    from rewards.identifiers.epitome.identifier import EpitomeIdentifier
 
     known = isinstance(identifier, EpitomeIdentifier)
     return papers_arrangement(identifier) if known else identifier

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from stopwatch import seconds
 
-from rewards.identifiers.epitome import EpitomeIdentifier, batches, tokenise
+from rewards.identifiers.epitome.identifier import EpitomeIdentifier, batches, tokenise
 from rewards.identifiers.named import load_identifier
 from rewriting.data import load_exchanges
 

@@ -111,8 +111,8 @@ class Models:
         `context` is a folder of `train.py context`, None the shipped one. Where the identifier is
         such a one already, it is that.
         """
-        from rewards.identifiers.context_gate import encoder_name
-        from rewards.identifiers.in_context import ContextualIdentifier
+        from rewards.identifiers.in_context.gate import encoder_name
+        from rewards.identifiers.in_context.identifier import ContextualIdentifier
         from rewards.identifiers.named import IN_CONTEXT, NAMES
 
         given = self._given["context"] or NAMES[IN_CONTEXT]
@@ -176,13 +176,13 @@ def _load_sentence_encoder(name: str, batch_size: int) -> Any:
 
 
 def _load_alignment(*name: str, batch_size: int) -> Any:
-    from rewards.appraisal_alignment import AlignmentReader
+    from rewards.terms.appraisal_alignment import AlignmentReader
 
     return AlignmentReader.load("", *name, batch_size=batch_size)
 
 
 def _load_coherence(*name: str, batch_size: int) -> Any:
-    from rewards.coherence import CoherenceModel
+    from rewards.terms.coherence import CoherenceModel
 
     return CoherenceModel.load(*name, batch_size=batch_size)
 
@@ -194,14 +194,14 @@ def _load_reader(*name: str, batch_size: int) -> Any:
 
 
 def _load_kindness(*name: str, batch_size: int) -> Any:
-    from rewards.kindness import KindnessModel
+    from rewards.terms.kindness import KindnessModel
 
     load: Callable[..., Any] = KindnessModel.load if name else KindnessModel.shared
     return load(*name, batch_size=batch_size)
 
 
 def _load_sense(*name: str, batch_size: int) -> Any:
-    from rewards.sense import SenseModel
+    from rewards.reading.sense_model import SenseModel
 
     load: Callable[..., Any] = SenseModel.load if name else SenseModel.shared
     return load(*name, batch_size=batch_size)

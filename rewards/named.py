@@ -59,7 +59,7 @@ class BuiltIn:
 
 @dataclass(frozen=True, slots=True)
 class HubClassifier:
-    """A factory: makes the term of a sequence-classification model (classifier.py)."""
+    """A factory: makes the term of a sequence-classification model (terms/classifier.py)."""
 
     model: str
 
@@ -70,7 +70,7 @@ class HubClassifier:
 
     def check(self, options: Mapping[str, Any]) -> None:
         """Check the options, and by the model's configuration its kind and labels."""
-        from rewards.classifier import ClassifierOptions, check_config
+        from rewards.terms.classifier import ClassifierOptions, check_config
         from rewriting.runtime.models import load_config
 
         check_options(options, [field.name for field in fields(ClassifierOptions)])
@@ -78,7 +78,7 @@ class HubClassifier:
         check_config(load_config(self.model), wanted)
 
     def __call__(self, models: Models, **options: Any) -> Reward:
-        from rewards.classifier import ClassifierOptions, ClassifierReward
+        from rewards.terms.classifier import ClassifierOptions, ClassifierReward
 
         asked = models.asked_batch_size
         wanted = ClassifierOptions(**({"batch_size": asked} if asked else {}) | options)
@@ -94,22 +94,30 @@ def check_options(options: Mapping[str, Any], own: Iterable[str]) -> None:
 
 
 BUILT_INS: Final[dict[str, BuiltIn]] = {
-    "empathy_change": BuiltIn("rewards.empathy_change:EmpathyChange", "identifier"),
-    "empathy_in_context": BuiltIn("rewards.empathy_in_context:EmpathyInContext", "in_context"),
-    "level_alignment": BuiltIn("rewards.level_alignment:LevelAlignment", "identifier"),
-    "fluency": BuiltIn("rewards.fluency:Fluency", "language_model"),
-    "perplexity": BuiltIn("rewards.perplexity:Perplexity", "language_model"),
-    "coherence": BuiltIn("rewards.coherence:Coherence", "coherence"),
-    "mutual_information": BuiltIn("rewards.mutual_information:MutualInformation", "language_model"),
-    "contrast": BuiltIn("rewards.contrast:Contrast", "reader"),
-    "language_model_contrast": BuiltIn("rewards.contrast:LanguageModelContrast", "language_model"),
-    "kindness": BuiltIn("rewards.kindness:Kindness", "kindness"),
-    "sense": BuiltIn("rewards.sense:Sense", "sense"),
-    "specificity": BuiltIn("rewards.specificity:Specificity", "sentence_encoder"),
-    "appraisal_alignment": BuiltIn("rewards.appraisal_alignment:AppraisalAlignment", "alignment"),
-    "edit_size": BuiltIn("rewards.edit_size:EditSize"),
-    "repetition": BuiltIn("rewards.repetition:Repetition"),
-    "judge": BuiltIn("rewards.judge.term:JudgeTerm"),
+    "empathy_change": BuiltIn("rewards.terms.empathy_change:EmpathyChange", "identifier"),
+    "empathy_in_context": BuiltIn(
+        "rewards.terms.empathy_in_context:EmpathyInContext", "in_context"
+    ),
+    "level_alignment": BuiltIn("rewards.terms.level_alignment:LevelAlignment", "identifier"),
+    "fluency": BuiltIn("rewards.terms.fluency:Fluency", "language_model"),
+    "perplexity": BuiltIn("rewards.terms.fluency:Perplexity", "language_model"),
+    "coherence": BuiltIn("rewards.terms.coherence:Coherence", "coherence"),
+    "mutual_information": BuiltIn(
+        "rewards.terms.mutual_information:MutualInformation", "language_model"
+    ),
+    "contrast": BuiltIn("rewards.terms.contrast:Contrast", "reader"),
+    "language_model_contrast": BuiltIn(
+        "rewards.terms.contrast:LanguageModelContrast", "language_model"
+    ),
+    "kindness": BuiltIn("rewards.terms.kindness:Kindness", "kindness"),
+    "sense": BuiltIn("rewards.terms.sense:Sense", "sense"),
+    "specificity": BuiltIn("rewards.terms.specificity:Specificity", "sentence_encoder"),
+    "appraisal_alignment": BuiltIn(
+        "rewards.terms.appraisal_alignment:AppraisalAlignment", "alignment"
+    ),
+    "edit_size": BuiltIn("rewards.terms.edit_size:EditSize"),
+    "repetition": BuiltIn("rewards.terms.repetition:Repetition"),
+    "judge": BuiltIn("rewards.terms.judge:JudgeTerm"),
 }
 
 

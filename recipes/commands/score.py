@@ -26,9 +26,9 @@ from rewriting.runtime.json_files import parse_json
 from rewriting.runtime.processes import join_processes
 
 if TYPE_CHECKING:
-    from rewards.appraisal_alignment import AlignmentReader
-    from rewards.identifiers.alignment_reading import Reading
+    from rewards.appraisals.alignment.reading import Reading
     from rewards.identifiers.assessment import Identifier
+    from rewards.terms.appraisal_alignment import AlignmentReader
 
 CHUNK = 256  # rows between two writes
 SENTENCES_AT_ONCE = 64  # that the encoder behind appraisals reads
@@ -163,7 +163,7 @@ def load_reader(settings: dict[str, Any]) -> AlignmentReader | None:
     """What reads replies against posts; None unless it was asked for."""
     if "alignment" not in settings:
         return None
-    from rewards.appraisal_alignment import AlignmentReader
+    from rewards.terms.appraisal_alignment import AlignmentReader
 
     names = settings["appraisals"], settings["alignment"]
     return AlignmentReader.load(*names, batch_size=SENTENCES_AT_ONCE)
@@ -194,8 +194,8 @@ def scored_rows(
 
 def met_columns(reading: Reading) -> dict[str, Any]:
     """What `--alignment` adds to a line: appraisal by appraisal, and the reward's own sum."""
-    from rewards.appraisal_alignment import ADVICE_WEIGHT
-    from rewards.identifiers.alignment_reading import met_appraisals, met_share
+    from rewards.appraisals.alignment.reading import met_appraisals, met_share
+    from rewards.terms.appraisal_alignment import ADVICE_WEIGHT
 
     share = met_share(reading, advice_weight=ADVICE_WEIGHT)
     met = {label: round(value, 4) for label, value in met_appraisals(reading).items()}

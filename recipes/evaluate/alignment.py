@@ -50,9 +50,9 @@ class Config:
 
 def run(config: Config) -> dict[str, Any]:
     """Measure both models on one split; prints both tables and writes JSON."""
-    from rewards.identifiers.alignment import load_alignment
-    from rewards.identifiers.appraisal_evaluation import of_appraisals
-    from rewards.identifiers.appraisals import load_appraiser
+    from rewards.appraisals.alignment.model import load_alignment
+    from rewards.appraisals.appraiser import load_appraiser
+    from rewards.appraisals.evaluation import of_appraisals
     from rewriting.data.appraisals import load_appraisals
     from rewriting.runtime.files import write_json
 
@@ -95,10 +95,10 @@ def of_alignment(
 
     Plain similarity, and a model that brings no thresholds of its own, take theirs from dev.
     """
-    from rewards.identifiers.alignment import SimilarityAlignment
-    from rewards.identifiers.alignment_pairs import grids_of, moved_grids
-    from rewards.identifiers.alignment_reading import with_called_labels
-    from rewards.identifiers.appraisal_evaluation import (
+    from rewards.appraisals.alignment.model import SimilarityAlignment
+    from rewards.appraisals.alignment.pairs import grids_of, moved_grids
+    from rewards.appraisals.alignment.reading import with_called_labels
+    from rewards.appraisals.evaluation import (
         alignment_difference,
         alignment_figures,
         fit_thresholds,

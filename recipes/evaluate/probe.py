@@ -58,8 +58,8 @@ class Config:
 def run(config: Config) -> dict[str, Any]:
     """Run both probes and the watch over rewards; prints tables and writes JSON."""
     from recipes.shared.sources import labelled_exchanges
+    from rewards.audit.probe import context_sensitivity, insertion_probe, mismatch_probe
     from rewards.identifiers.named import load_identifier
-    from rewards.probe import context_sensitivity, insertion_probe, mismatch_probe
     from rewriting.data import load_exchanges
     from rewriting.runtime.files import write_json
 
@@ -132,8 +132,8 @@ def show_sensitivity(config: Config, figures: dict[str, float]) -> None:
 
 
 def watch_rewards(config: Config, identifier: Any, contexts: list[Any]) -> dict[str, Any]:
+    from rewards.audit.probe import rising_terms
     from rewards.named import Models, build_rewards
-    from rewards.probe import rising_terms
 
     terms = build_rewards(config.rewards, Models(identifier=identifier)).terms
     watched = {name: term.reward for name, term in terms.items()}

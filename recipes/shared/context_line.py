@@ -18,7 +18,7 @@ def own_post(in_context: Identifier, rewrites: Sequence[Rewrite]) -> list[float 
     A system that says the same to everyone comes to about 50. None where nothing can be told: a
     blank response, or no other post.
     """
-    from rewards.probe import moved
+    from rewards.identifiers.moved_posts import moved
 
     exchanges = [one.exchange for one in rewrites]
     pairs = [

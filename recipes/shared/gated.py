@@ -23,8 +23,8 @@ from rewriting.safety.verdict import gravest
 
 if TYPE_CHECKING:
     from policies.best_of import BestOf
-    from rewards.kindness import KindnessModel
-    from rewards.sense import SenseModel
+    from rewards.reading.sense_model import SenseModel
+    from rewards.terms.kindness import KindnessModel
     from rewriting.loop import Policy
 
 logger = logging.getLogger(__name__)
@@ -40,8 +40,8 @@ class Safety:
     allow_crisis: bool = False
 
     def guard(self) -> Guard:
-        from rewards.kindness import KindnessModel
-        from rewards.sense import SenseModel
+        from rewards.reading.sense_model import SenseModel
+        from rewards.terms.kindness import KindnessModel
 
         if self.allow_crisis:
             logger.warning("--allow-crisis: posts that may be a crisis are rewritten by a machine.")

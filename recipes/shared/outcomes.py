@@ -21,9 +21,9 @@ from rewriting.measures.rewrites import (
 
 if TYPE_CHECKING:
     from rewards.identifiers.assessment import Assessment, Identifier
-    from rewards.judge.term import JudgeTerm
     from rewards.named import Models
     from rewards.protocol import Reward
+    from rewards.terms.judge import JudgeTerm
 
 CHUNK = 64  # rows between two signs of progress
 
@@ -106,14 +106,14 @@ class Scorer:
 def open_judge_term(text: str) -> JudgeTerm:
     """The judge of a model's name, or of options as YAML."""
     from rewards.judge.named import judge_options
-    from rewards.judge.term import JudgeTerm
+    from rewards.terms.judge import JudgeTerm
 
     return JudgeTerm(**judge_options(text, JudgeTerm))
 
 
 def specificity_new(encoder: Any) -> Reward:
     """Specificity of the new sentences alone; does not apply where nothing is new."""
-    from rewards.specificity import Specificity
+    from rewards.terms.specificity import Specificity
 
     specificity = Specificity(encoder)
 

@@ -73,7 +73,7 @@ def model_options(config: Any, *, whole_model: bool = False) -> ModelOptions:
 
 def kl_penalty(config: Any) -> Any:
     """The KL penalty, its weight fixed or steered to `kl_target`; None where there is none."""
-    from rewards import kl
+    from rewards.terms import kl
 
     return kl.kl_penalty(
         config.kl_weight,

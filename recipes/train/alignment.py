@@ -24,7 +24,7 @@ from rewriting.errors import UserError
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from rewards.identifiers.alignment_pairs import Grid
+    from rewards.appraisals.alignment.pairs import Grid
 
 logger = logging.getLogger(__name__)
 
@@ -70,9 +70,9 @@ def run(config: Config) -> dict[str, Any]:
     from accelerate.utils import set_seed
     from torch import nn
 
-    from rewards.identifiers.alignment import AlignmentHead, SiameseAlignment
-    from rewards.identifiers.appraisal_evaluation import fit_thresholds
-    from rewards.identifiers.sentence_states import SentenceStates
+    from rewards.appraisals.alignment.model import AlignmentHead, SiameseAlignment
+    from rewards.appraisals.evaluation import fit_thresholds
+    from rewards.appraisals.sentence_states import SentenceStates
     from rewriting.runtime.models import load_sentence_encoder
     from rewriting.runtime.training.supervised import train
 
@@ -129,7 +129,7 @@ def split_grids(
     data: str, negatives: int, seed: int, splits: Sequence[str] = ("train", "dev", "test")
 ) -> dict[str, tuple[list[Grid], list[Grid]]]:
     """Per split the exchanges as they are, and the moved replies that fill the negatives up."""
-    from rewards.identifiers.alignment_pairs import grids_of, moved_grids
+    from rewards.appraisals.alignment.pairs import grids_of, moved_grids
     from rewriting.data.appraisals import load_appraisals
 
     exchanges = list(load_appraisals(data))
@@ -146,7 +146,7 @@ def grid_loss(model: Any, grids: Sequence[Grid]) -> tuple[Tensor, float]:
     """Cross-entropy of aligned or not, summed over the pairs of the grids, and their number."""
     import torch
 
-    from rewards.identifiers.alignment import texts_of
+    from rewards.appraisals.alignment.model import texts_of
 
     texts = [texts_of(grid) for grid in grids]
     together = list(dict.fromkeys(text for own in texts for text in own))
@@ -170,8 +170,8 @@ def compared(
     model: Any, encoder: Any, name: str, parts: dict[str, tuple[list[Grid], list[Grid]]]
 ) -> list[dict[str, Any]]:
     """The model and plain similarity, its thresholds set on the same dev rows, on dev and test."""
-    from rewards.identifiers.alignment import SimilarityAlignment
-    from rewards.identifiers.appraisal_evaluation import alignment_figures, fit_thresholds
+    from rewards.appraisals.alignment.model import SimilarityAlignment
+    from rewards.appraisals.evaluation import alignment_figures, fit_thresholds
 
     plain = SimilarityAlignment(encoder, name=f"similarity ({name})")
     fit_thresholds(plain, [*parts["dev"][0], *parts["dev"][1]])

@@ -25,7 +25,7 @@ from rewriting.errors import UserError
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from rewards.identifiers.appraisal_units import Unit
+    from rewards.appraisals.units import Unit
 
 logger = logging.getLogger(__name__)
 DEFAULT_MODELS = {"head": "minilm-l6", "prompt": "smollm2-135m"}
@@ -81,9 +81,9 @@ def run(config: Config) -> dict[str, Any]:
     """Train, calibrate, save and measure; the figures."""
     from accelerate.utils import set_seed
 
-    from rewards.identifiers.appraisal_evaluation import of_appraisals
-    from rewards.identifiers.appraisal_units import units_of
-    from rewards.identifiers.appraisals import load_appraiser
+    from rewards.appraisals.appraiser import load_appraiser
+    from rewards.appraisals.evaluation import of_appraisals
+    from rewards.appraisals.units import units_of
     from rewriting.data.appraisals import load_appraisals
 
     if config.method not in DEFAULT_MODELS:
@@ -128,8 +128,8 @@ def with_head(config: Config, units: dict[str, list[Unit]], accelerator: Any) ->
     import torch
     from torch import nn
 
-    from rewards.identifiers.appraisals import AppraisalHead, SentenceAppraiser, signs_of
-    from rewards.identifiers.sentence_states import SentenceStates
+    from rewards.appraisals.appraiser import AppraisalHead, SentenceAppraiser, signs_of
+    from rewards.appraisals.sentence_states import SentenceStates
 
     states = SentenceStates.load(config.model, rank=config.rank).to(accelerator.device)
     head = AppraisalHead(states.width, config.dropout).to(accelerator.device)
@@ -155,7 +155,7 @@ def with_head(config: Config, units: dict[str, list[Unit]], accelerator: Any) ->
 
 def with_prompt(config: Config, units: dict[str, list[Unit]], accelerator: Any) -> tuple[Any, int]:
     """The language model behind a prompt: trained where there are steps, else calibrated."""
-    from rewards.identifiers.appraisal_prompts import (
+    from rewards.appraisals.prompts import (
         GapFiller,
         PromptAppraiser,
         few_shot,
@@ -192,7 +192,7 @@ def fit(
     """Cross-entropy over the labels, rare ones weighing more; the best step by dev loss."""
     import torch
 
-    from rewards.identifiers.appraisal_units import LABELS
+    from rewards.appraisals.units import LABELS
     from rewriting.runtime.training.supervised import train
 
     counts = Counter(unit.label for unit in units["train"])
@@ -234,7 +234,7 @@ def fitted_temperature(logits_NL: Tensor, units: Sequence[Unit]) -> float:
     import torch
 
     from recipes.shared.temperatures import TEMPERATURES
-    from rewards.identifiers.appraisal_units import LABELS
+    from rewards.appraisals.units import LABELS
 
     gold_N = torch.tensor([LABELS.index(unit.label) for unit in units])
 

@@ -1,8 +1,8 @@
 """Train the coherence model: do two sentences belong to the same response?
 
 A small head on frozen sentence embeddings learns to tell pairs of sentences of one response from
-pairs of two (rewards/sentence_pairs.py), and is calibrated on the dev part. The reward `coherence`
-uses it.
+pairs of two (rewards/reading/sentence_pairs.py), and is calibrated on the dev part. The reward
+`coherence` uses it.
 
     accelerate launch train.py coherence --data data/epitome --output runs/coherence
 """
@@ -24,8 +24,8 @@ from rewriting.statistics.classification import auroc
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from rewards.coherence import CoherenceModel
-    from rewards.sentence_pairs import SentencePair
+    from rewards.reading.sentence_pairs import SentencePair
+    from rewards.terms.coherence import CoherenceModel
     from rewriting.data import Split
 
 logger = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ def run(config: Config) -> dict[str, Any]:
     """Train, calibrate, save and measure the model; the figures."""
     from accelerate.utils import set_seed
 
-    from rewards.coherence import CoherenceHead, CoherenceModel
+    from rewards.terms.coherence import CoherenceHead, CoherenceModel
     from rewriting.runtime.models import load_sentence_encoder
     from rewriting.runtime.training.supervised import train
 
@@ -130,7 +130,7 @@ def pairs_of(
     Reddit and who for a crowd-worker's wage.
     """
     from recipes.shared.sources import load_splits, sources_of
-    from rewards.sentence_pairs import make_pairs
+    from rewards.reading.sentence_pairs import make_pairs
 
     pairs: list[SentencePair] = []
     for source in sources_of(data or config.data):
@@ -195,7 +195,7 @@ def measure(config: Config, model: CoherenceModel) -> list[dict[str, Any]]:
 
 def scores_of(model: CoherenceModel, pairs: Sequence[SentencePair]) -> dict[str, float]:
     """Percentages, weighted so that same and not same count alike; AUROC also by kind."""
-    from rewards.sentence_pairs import KINDS
+    from rewards.reading.sentence_pairs import KINDS
 
     probabilities = model.probabilities([(pair.first, pair.second) for pair in pairs])
     rows = list(zip(pairs, probabilities, strict=True))

@@ -1,7 +1,7 @@
 """Fit the gate of context: empathy counts only as far as it fits the post.
 
-Two small rules beside an identifier (rewards/identifiers/context_gate.py): does the post call for
-empathy, and do the words stand in their place? The identifier `in-context` and the reward
+Two small rules beside an identifier (rewards/identifiers/in_context/gate.py): does the post call
+for empathy, and do the words stand in their place? The identifier `in-context` and the reward
 `empathy_in_context` use them.
 
     python train.py context --data data/epitome,sample --output runs/context \\
@@ -19,7 +19,7 @@ from recipes.shared.cards import command, write_card
 from rewriting.errors import UserError
 
 if TYPE_CHECKING:
-    from rewards.identifiers.context_training import Material
+    from rewards.identifiers.in_context.training import Material
 
 logger = logging.getLogger(__name__)
 FEWEST_POSTS = 20  # of each side
@@ -75,9 +75,9 @@ class Config:
 def run(config: Config) -> dict[str, Any]:
     """Fit and save the gate; how its rules do on posts that they had not seen."""
     from recipes.shared.sources import drawn
-    from rewards.identifiers.context_training import fit_gate
+    from rewards.identifiers.in_context.training import fit_gate
     from rewards.identifiers.named import load_identifier
-    from rewards.identifiers.seeds import SentenceVectors
+    from rewards.identifiers.seed_sentences import SentenceVectors
     from rewriting.runtime.models import load_sentence_encoder
     from rewriting.runtime.seeds import derive_seed
 
@@ -122,7 +122,7 @@ def run(config: Config) -> dict[str, Any]:
 
 def check_sizes(material: Material) -> None:
     """The rules of need are fitted on some posts and tried on others, five times over."""
-    from rewards.identifiers.context_training import Posts
+    from rewards.identifiers.in_context.training import Posts
 
     needs = Posts.of(material).needs
     sides = {"of support": sum(needs), "that call for no empathy": len(needs) - sum(needs)}
@@ -135,7 +135,7 @@ def material_of(config: Config) -> Material:
     """Train and dev rows of support, and the neutral sources, parted by emotion where they have
     one."""
     from recipes.shared.sources import drawn, parts_of, sources_of
-    from rewards.identifiers.context_training import PAINFUL, PLEASANT, Material
+    from rewards.identifiers.in_context.training import PAINFUL, PLEASANT, Material
     from rewriting.data import load_exchanges, without_duplicates
     from rewriting.runtime.seeds import derive_seed
 

@@ -21,7 +21,7 @@ from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
 
 if TYPE_CHECKING:
-    from rewards.identifiers.epitome import EpitomeIdentifier
+    from rewards.identifiers.epitome.identifier import EpitomeIdentifier
     from rewriting.data import Split
 
 logger = logging.getLogger(__name__)
@@ -93,10 +93,10 @@ def run(config: Config) -> dict[str, Any]:
     """Train, keep the best, calibrate, save and measure; the figures."""
     from accelerate.utils import set_seed
 
-    from rewards.identifiers.calibration import calibrate
-    from rewards.identifiers.epitome import Architecture, EpitomeIdentifier
+    from rewards.identifiers.epitome.calibration import calibrate
+    from rewards.identifiers.epitome.identifier import Architecture, EpitomeIdentifier
+    from rewards.identifiers.epitome.strength import fit_strength
     from rewards.identifiers.evaluation import evaluate
-    from rewards.identifiers.strength import fit_strength
 
     accelerator = supervised_accelerator()
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
@@ -151,7 +151,7 @@ def fit(
     accelerator: Any,
 ) -> int:
     """Train the networks, and leave them as they were at the best step; its number."""
-    from rewards.identifiers.epitome_training import IdentifierLoss, gate_weights, make_examples
+    from rewards.identifiers.epitome.training import IdentifierLoss, gate_weights, make_examples
     from rewriting.runtime.training.supervised import train
 
     lengths = (config.train_seeker_tokens, config.train_response_tokens)
@@ -207,7 +207,11 @@ def at_least_weak(exchange: Exchange) -> Exchange:
 def adapt(config: Config, networks: Any, tokenizer: Any, accelerator: Any) -> None:
     """Pre-train one encoder on unlabelled posts, and give all others what it has learnt."""
     from recipes.shared.sources import load_splits
-    from rewards.identifiers.adaptation import MaskedLanguageModel, copy_adapted, texts_to_adapt_on
+    from rewards.identifiers.epitome.adaptation import (
+        MaskedLanguageModel,
+        copy_adapted,
+        texts_to_adapt_on,
+    )
     from rewriting.runtime.training.supervised import train
 
     splits = load_splits(config.adapt_data)

@@ -25,7 +25,7 @@ from rewriting.statistics.classification import auroc
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from rewards.kindness import KindnessModel
+    from rewards.terms.kindness import KindnessModel
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ def run(config: Config) -> dict[str, Any]:
     """Train the model, choose the bar, save, measure; the figures."""
     from accelerate.utils import set_seed
 
-    from rewards.kindness import KindnessModel
+    from rewards.terms.kindness import KindnessModel
     from rewriting.runtime.training.supervised import train
 
     accelerator = supervised_accelerator()

@@ -1,7 +1,7 @@
 """Train the micromodels: empathy by nearness to annotated sentences, explained piece by piece.
 
 Seeds are the rationales of the train part; a boosting machine on three similarities gives the
-levels (rewards/identifiers/micromodels.py). The figures stand beside two baselines'.
+levels (rewards/identifiers/micromodels/identifier.py). The figures stand beside two baselines'.
 
     accelerate launch train.py micromodels --data data/epitome --output runs/micromodels
 """
@@ -22,8 +22,8 @@ from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
 
 if TYPE_CHECKING:
-    from rewards.identifiers.micromodels import Micromodels
-    from rewards.identifiers.seeds import SentenceVectors
+    from rewards.identifiers.micromodels.identifier import Micromodels
+    from rewards.identifiers.seed_sentences import SentenceVectors
 
 logger = logging.getLogger(__name__)
 THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8)
@@ -78,7 +78,7 @@ def run(config: Config) -> dict[str, Any]:
     """Fit, save and measure the model; the figures."""
 
     from recipes.shared.tables import may_write
-    from rewards.identifiers.seeds import SentenceVectors
+    from rewards.identifiers.seed_sentences import SentenceVectors
     from rewriting.runtime.models import load_sentence_encoder
 
     logging.getLogger("interpret").setLevel(logging.WARNING)  # it tells of every bag
@@ -132,7 +132,7 @@ def fitted(
     seed: int,
 ) -> Micromodels:
     """The micromodels of the train rows, tuned on dev where that is asked for."""
-    from rewards.identifiers.micromodels import Micromodels
+    from rewards.identifiers.micromodels.identifier import Micromodels
 
     model = Micromodels.fit(
         train, vectors, seeds=config.seeds, leave_one_out=config.leave_one_out, seed=seed
@@ -146,9 +146,9 @@ def tune(model: Micromodels, dev: Sequence[Exchange]) -> None:
     """Set the offsets by macro-F1 and accuracy, then the thresholds by the rationales' scores."""
     import numpy as np
 
-    from rewards.identifiers.calibration import fit_decision_offsets
+    from rewards.identifiers.epitome.calibration import fit_decision_offsets
     from rewards.identifiers.evaluation import evaluate
-    from rewards.identifiers.micromodels import THRESHOLD
+    from rewards.identifiers.micromodels.identifier import THRESHOLD
 
     for mechanism in MECHANISMS:
         rows = [exchange for exchange in dev if mechanism in exchange.labels]

@@ -136,8 +136,8 @@ def finish(
     """Fill the bank, fit the rules on dev, save, and measure what is on the disk."""
     from recipes.shared.sources import drawn
     from rewards.identifiers.evaluation import evaluate
-    from rewards.identifiers.grounded import GroundedIdentifier
-    from rewards.identifiers.grounding_fit import fitted_grounding, rows_of, with_bars
+    from rewards.identifiers.grounded.fit import fitted_grounding, rows_of, with_bars
+    from rewards.identifiers.grounded.identifier import GroundedIdentifier
     from rewards.reading.critic import SecondOpinion
     from rewards.reading.form import fit_form, fit_need, fit_worth
 
@@ -206,9 +206,9 @@ def form_sentences(config: Config, labelled: list[Exchange]) -> list[Any]:
 def worth_sentences(config: Config, labelled: list[Exchange]) -> tuple[list[str], list[Any]]:
     """Strong sentences that people said, stock ones left out; and decoys in groups, with the share
     of each group."""
-    from rewards.probe import SEEDS
+    from rewards.audit.stock import is_stock
+    from rewards.identifiers.seed_sentences import SEEDS
     from rewards.reading.blocks import STRONG, labelled_answers, plain_answers, sentences_by_kind
-    from rewards.stock import is_stock
 
     rows = [sentences_by_kind(exchange) for exchange in counterfactuals(config, "train")]
     seeds = [seed for group in SEEDS.values() for seed in group]
@@ -228,7 +228,7 @@ def worth_sentences(config: Config, labelled: list[Exchange]) -> tuple[list[str]
 
 def material_of(config: Config, splits: dict[Split, list[Exchange]], split: Any) -> Material:
     """What blocks of a split are drawn from."""
-    from rewards.probe import SEEDS
+    from rewards.identifiers.seed_sentences import SEEDS
     from rewards.reading import blocks
     from rewriting.data import split_of
 
@@ -263,14 +263,14 @@ def calm_exchanges(config: Config) -> list[Exchange]:
 
 def calm_posts(config: Config) -> list[str]:
     """Posts that call for no empathy: the calm sources, and pleasant dialogues."""
-    from rewards.identifiers.context_training import PLEASANT
+    from rewards.identifiers.in_context.training import PLEASANT
 
     return [e.seeker_post for e in calm_exchanges(config)] + first_turns(config, PLEASANT, 1500)
 
 
 def painful_posts(config: Config) -> list[str]:
     """Posts of the counterfactuals, and of painful dialogues."""
-    from rewards.identifiers.context_training import PAINFUL
+    from rewards.identifiers.in_context.training import PAINFUL
 
     ours = [e.seeker_post for e in counterfactuals(config, "train")]
     return ours + first_turns(config, PAINFUL, 800)
@@ -293,7 +293,7 @@ def first_turns(config: Config, emotions: Collection[str], most: int) -> list[st
 def dialogue_answers(config: Config, split: str) -> list[Any]:
     """Sentences of unlabelled exchanges about painful experiences, where the source says so."""
     from recipes.shared.sources import drawn, load_splits
-    from rewards.identifiers.context_training import PAINFUL
+    from rewards.identifiers.in_context.training import PAINFUL
     from rewards.reading.blocks import plain_answers
 
     found = []

@@ -1,7 +1,7 @@
 """Train the backward language model of mutual information: response → seeker post.
 
 A LoRA adapter on the frozen backbone learns to say the seeker post that a response answers
-(arXiv 1510.03055). `rewards/mutual_information.py` attaches it as the role `reverse_lm`.
+(arXiv 1510.03055). `rewards/terms/mutual_information.py` attaches it as the role `reverse_lm`.
 
     accelerate launch train.py reverse_lm --data data/epitome --output runs/reverse_lm
 """
@@ -89,7 +89,7 @@ def run(config: Config) -> dict[str, Any]:
     from accelerate.utils import set_seed
 
     from recipes.shared.sources import drawn, load_splits
-    from rewards.mutual_information import REVERSE_ROLE
+    from rewards.terms.mutual_information import REVERSE_ROLE
     from rewriting.runtime.backbone import Backbone
     from rewriting.runtime.training.supervised import train
 
@@ -147,7 +147,7 @@ def run(config: Config) -> dict[str, Any]:
 
 def pairs_of(exchanges: Sequence[Exchange], backbone: Backbone, config: Config) -> list[Pair]:
     """Exchanges as tokens: the response in its frame, then the seeker post to be said."""
-    from rewards.mutual_information import backward_prefixes
+    from rewards.terms.mutual_information import backward_prefixes
 
     pairs = []
     for exchange in exchanges:
@@ -181,7 +181,7 @@ def measure(config: Config, folder: Path) -> list[dict[str, Any]]:
     adapter gains over the second is knowledge of the response, the rest is the manner of posts.
     """
     from recipes.shared.sources import drawn, load_splits, other_responses, sources_of
-    from rewards.mutual_information import REVERSE_ROLE
+    from rewards.terms.mutual_information import REVERSE_ROLE
     from rewriting.runtime.backbone import Backbone
 
     backbone = Backbone.load(config.model, options=model_options(config))
@@ -213,7 +213,7 @@ def measure(config: Config, folder: Path) -> list[dict[str, Any]]:
 def perplexity(
     backbone: Backbone, responses: Sequence[str], posts: Sequence[str], role: str | None
 ) -> float:
-    from rewards.mutual_information import backward_prefixes
+    from rewards.terms.mutual_information import backward_prefixes
 
     scores = backbone.scores(backward_prefixes(responses), posts, role)
     tokens = sum(score.num_tokens for score in scores)
@@ -227,7 +227,7 @@ def preference(
     posts: Sequence[str],
 ) -> float:
     """Percentage of posts that are likelier after their own response than after another's."""
-    from rewards.mutual_information import REVERSE_ROLE, backward_prefixes
+    from rewards.terms.mutual_information import REVERSE_ROLE, backward_prefixes
 
     own = backbone.scores(backward_prefixes(responses), posts, REVERSE_ROLE)
     other = backbone.scores(backward_prefixes(others), posts, REVERSE_ROLE)

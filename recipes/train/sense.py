@@ -26,7 +26,7 @@ from rewriting.statistics.classification import auroc
 if TYPE_CHECKING:
     from rewards.identifiers.by_sentence import Bars
     from rewards.reading.labelled import Page
-    from rewards.sense import SenseModel
+    from rewards.reading.sense_model import SenseModel
     from rewriting.exchange import Exchange
 
 logger = logging.getLogger(__name__)
@@ -109,7 +109,7 @@ def run(config: Config) -> dict[str, Any]:
 
     from rewards.identifiers.evaluation import evaluate
     from rewards.identifiers.joint import JointIdentifier
-    from rewards.sense import BARS, SenseModel
+    from rewards.reading.sense_model import BARS, SenseModel
     from rewriting.runtime.training.supervised import train
 
     accelerator = supervised_accelerator()
@@ -174,8 +174,8 @@ def pages_of(config: Config, split: str) -> list[Page]:
     """
     from recipes.shared.kindness_sentences import sentences
     from recipes.shared.sources import drawn
+    from rewards.audit.stock import STOCK, read_sentences
     from rewards.reading import labelled
-    from rewards.stock import STOCK, read_sentences
     from rewriting.data import load_exchanges
 
     train = split == "train"

@@ -218,7 +218,7 @@ def _identity(name: str) -> str:
     from rewards.identifiers.named import JUDGE, folder_of, kind_of
 
     if name.startswith(JUDGE):
-        from rewards.judge.identifier import JudgeIdentifier
+        from rewards.identifiers.judged import JudgeIdentifier
         from rewards.judge.named import judge_options
 
         return JUDGE + repr(judge_options(name.removeprefix(JUDGE), JudgeIdentifier.open))

@@ -5,7 +5,8 @@
 
 `grounded` compares the vector of a sentence with that of the post, and doubts a general sentence
 such as "It must be exhausting to hold all of that together on your own." wherever it stands. Here
-the sentence attends to the post (rewards/sense.py): whether it is true of this person counts.
+the sentence attends to the post (rewards/reading/sense_model.py): whether it is true of this person
+counts.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 
 from rewards.identifiers.assessment import Assessment
 from rewards.identifiers.by_sentence import Bars, Shown, assessment_of
-from rewards.sense import BARS, SenseModel, read_settings
+from rewards.reading.sense_model import BARS, SenseModel, read_settings
 from rewriting.errors import UserError
 from rewriting.sentences import split_sentences
 

@@ -52,7 +52,7 @@ def is_grounded(given: Any) -> bool:
         return False
     folder = folder_of(name)
     if (folder / "context.json").is_file():
-        from rewards.identifiers.context_gate import read_settings
+        from rewards.identifiers.in_context.gate import read_settings
 
         return is_grounded(read_settings(folder)["identifier"])
     return (folder / "reader.json").is_file()
@@ -71,29 +71,29 @@ def load_identifier(name: str = DEFAULT_IDENTIFIER, *, batch_size: int = 1) -> I
 
         return EnsembleIdentifier.load(name.removeprefix(ENSEMBLE), batch_size=batch_size)
     if name.startswith(JUDGE):
-        from rewards.judge.identifier import JudgeIdentifier
+        from rewards.identifiers.judged import JudgeIdentifier
 
         return JudgeIdentifier.load(name.removeprefix(JUDGE))
     folder, kind = folder_of(name), kind_of(name)
     if kind == "identifier.json":
-        from rewards.identifiers.epitome import EpitomeIdentifier
+        from rewards.identifiers.epitome.identifier import EpitomeIdentifier
 
         return EpitomeIdentifier.load(folder)
     if kind == "reader.json":
-        from rewards.identifiers.grounded import GroundedIdentifier
+        from rewards.identifiers.grounded.identifier import GroundedIdentifier
 
         return GroundedIdentifier.load(folder, batch_size=batch_size)
     if kind == "micromodels.json":
-        from rewards.identifiers.micromodels import Micromodels
+        from rewards.identifiers.micromodels.identifier import Micromodels
 
         return Micromodels.load(folder)
     if kind == "sense.json":
         from rewards.identifiers.joint import JointIdentifier
-        from rewards.sense import SenseModel
+        from rewards.reading.sense_model import SenseModel
 
         # The shipped model is loaded once: the reward `sense` and the output gate ask it too.
         shared = SenseModel.shared(batch_size) if folder == NAMES[JOINT] else None
         return JointIdentifier.load(folder, model=shared, batch_size=batch_size)
-    from rewards.identifiers.in_context import ContextualIdentifier
+    from rewards.identifiers.in_context.identifier import ContextualIdentifier
 
     return ContextualIdentifier.load(folder, batch_size=batch_size)

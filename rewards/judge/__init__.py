@@ -7,6 +7,7 @@ endpoint     a model behind an OpenAI-compatible server
 likelihood   how much likelier a post makes a reply
 methods      from answers to numbers: compare, grade, likelihood
 memory       every question is asked once
-term         the reward `judge`
-identifier   the identifier `judge:MODEL`
+
+The reward `judge` is rewards/terms/judge.py, the identifier `judge:MODEL`
+rewards/identifiers/judged.py.
 """

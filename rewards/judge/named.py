@@ -28,7 +28,7 @@ def open_judge(
     """The judge that these options describe, with a memory in front of it.
 
     likelihood: it says how likely a reply is, instead of answering questions. The other options are
-    those of the reward term (term.py).
+    those of the reward term (rewards/terms/judge.py).
     """
     if not isinstance(model, str) or not model:
         raise UserError(

@@ -19,7 +19,7 @@ Five things are read off the vectors of a post p, of a sentence t, and of the re
 
 Contrast and reply are averaged with what a frozen encoder of another family says (critic.py).
 What follows from all of this for levels of empathy is fitted in
-`rewards/identifiers/grounding.py`.
+`rewards/identifiers/grounded/grounding.py`.
 
 Legend: N pairs, K posts of the bank, M mechanisms, D width of a vector.
 """

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from rewards.edit_size import EditSize
-from rewards.empathy_change import EmpathyChange
-from rewards.level_alignment import LevelAlignment
 from rewards.protocol import RewardError
 from rewards.reward_sum import RewardSum, Term
 from rewards.scaling import moments_of
 from rewards.term_functions import term_functions
+from rewards.terms.edit_size import EditSize
+from rewards.terms.empathy_change import EmpathyChange
+from rewards.terms.level_alignment import LevelAlignment
 from tests.rewards.fakes import FakeIdentifier
 from tests.rewards.tiny_trl import exchanges, options, tiny_model
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from rewards.edit_size import EditSize
-from rewards.empathy_change import EmpathyChange
 from rewards.loading import load_function
 from rewards.named import Models, build_rewards
 from rewards.protocol import RewardError, guarded, texts
-from rewards.repetition import Repetition
 from rewards.reward_sum import RewardSum, Term
 from rewards.scaling import moments_of
-from rewards.specificity import Specificity
+from rewards.terms.edit_size import EditSize
+from rewards.terms.empathy_change import EmpathyChange
+from rewards.terms.repetition import Repetition
+from rewards.terms.specificity import Specificity
 from tests.rewards.fakes import FakeEncoder, FakeIdentifier
 from tests.rewards.tiny_trl import exchanges, options, tiny_model
 

@@ -25,7 +25,7 @@ from recipes.shared.tables import may_write, print_table
 from rewriting.errors import UserError
 
 if TYPE_CHECKING:
-    from rewards.audit import Audit, Item, Round
+    from rewards.audit.audit import Audit, Item, Round
     from rewards.reward_sum import Scores
 
 SHOWN_POSTS = 20
@@ -64,7 +64,7 @@ class Config:
         default="",
         metadata={
             "help": "A text file of stock sentences, one a line, # for comments; '': the list in "
-            "rewards/stock.txt."
+            "rewards/audit/stock.txt."
         },
     )
     rewrites: str = field(
@@ -92,10 +92,10 @@ class Config:
 
 def run(config: Config) -> dict[str, Any]:
     """Score every sentence in every reply; prints tables, writes JSON and the report."""
-    from rewards.audit import rounds_of, score_rounds, stock_carriers
+    from rewards.audit.audit import rounds_of, score_rounds, stock_carriers
+    from rewards.audit.stock import NONSENSE, STOCK, read_sentences
+    from rewards.audit.wins import figures
     from rewards.named import Models, build_rewards, rewards_mapping
-    from rewards.stock import NONSENSE, STOCK, read_sentences
-    from rewards.wins import figures
     from rewriting.report.page import write_report
     from rewriting.runtime.files import write_json
     from rewriting.runtime.progress import progress_bar
@@ -143,7 +143,7 @@ def run_rewrites(config: Config) -> dict[str, Any]:
 def chosen_items(config: Config) -> list[Item]:
     """What there is to audit, or an error that says what the data lacks."""
     from recipes.shared.sources import rows_of_split
-    from rewards.audit import audit_items
+    from rewards.audit.audit import audit_items
 
     if config.limit < 0:
         raise UserError(f"limit must be 0 or more, not {config.limit}.")

@@ -89,7 +89,7 @@ def measured(
     identifier judges the same text alike.
     """
     from recipes.shared.outcomes import Assessor
-    from rewards.perplexity import Perplexity
+    from rewards.terms.fluency import Perplexity
 
     assess = Assessor(models.identifier, rationales=False)
     judge = Perplexity(models.language_model)

@@ -177,8 +177,8 @@ def key(exchange: Exchange, mark: str) -> str:
 
 def fingerprint(identifier: str) -> str:
     """The identifier's name and files: one trained anew in the same folder is another one."""
-    from rewards.identifiers.context_gate import read_settings
     from rewards.identifiers.ensemble import EnsembleName
+    from rewards.identifiers.in_context.gate import read_settings
     from rewards.identifiers.named import ENSEMBLE, NAMES, folder_of
 
     if identifier.startswith(ENSEMBLE):

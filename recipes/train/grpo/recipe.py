@@ -129,7 +129,7 @@ def run(config: Config) -> dict[str, Any]:
     reward = build_rewards(config.rewards, Models(identifier=config.identifier))
     functions = reward_functions(reward, Readings(exchanges, actions), config.unparsable_penalty)
     warm_start = warm_up(config)
-    arguments = make_arguments(config, functions)  # after rewards, before policy: see sharding.py
+    arguments = make_arguments(config, functions)  # after rewards, before policy (sharding.py)
     model, tokenizer = load_chat_model(config.model)
     # TRL ends a completion at any end token that the model declares.
     model.generation_config.eos_token_id = actions.end_tokens(model, tokenizer)

@@ -12,11 +12,11 @@ import torch
 
 from recipes.cli import main
 from recipes.commands import score
-from rewards.appraisal_alignment import AlignmentReader
+from rewards.appraisals.alignment.model import AlignmentHead, SiameseAlignment
+from rewards.appraisals.appraiser import AppraisalHead, SentenceAppraiser
+from rewards.appraisals.sentence_states import SentenceStates
 from rewards.identifiers import named
-from rewards.identifiers.alignment import AlignmentHead, SiameseAlignment
-from rewards.identifiers.appraisals import AppraisalHead, SentenceAppraiser
-from rewards.identifiers.sentence_states import SentenceStates
+from rewards.terms.appraisal_alignment import AlignmentReader
 from tests.recipes.words import Words
 from tests.tiny_lm import write_tiny_encoder
 

@@ -11,12 +11,12 @@ from recipes.entry import run_evaluation, run_training
 from recipes.train.alignment import Config as AlignmentConfig
 from recipes.train.alignment import run as run_alignment
 from recipes.train.appraisals import Config, run
-from rewards.identifiers import appraisal_evaluation
-from rewards.identifiers.alignment import load_alignment
-from rewards.identifiers.appraisals import load_appraiser
+from rewards.appraisals import evaluation as appraisal_evaluation
+from rewards.appraisals.alignment.model import load_alignment
+from rewards.appraisals.appraiser import load_appraiser
 from rewriting.errors import UserError
 from rewriting.runtime.training.log import Log
-from tests.rewards.identifiers.test_appraisal_prompts import write_t5
+from tests.rewards.appraisals.test_prompts import write_t5
 from tests.tiny_lm import write_tiny_encoder
 
 PARTS = ["train"] * 4 + ["dev"] * 2 + ["test"] * 2
@@ -121,8 +121,8 @@ def test_the_head_and_the_alignment_and_their_tables(
 def test_a_prompt_is_tuned_or_only_asked(
     data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rewards.identifiers import appraisal_prompts
-    from tests.rewards.identifiers.test_appraisal_prompts import FILLERS
+    from rewards.appraisals import prompts as appraisal_prompts
+    from tests.rewards.appraisals.test_prompts import FILLERS
 
     # A tokenizer of characters cannot tell effort from events by the first token.
     defaults = appraisal_prompts.GapFiller.load.__func__.__kwdefaults__  # type: ignore[attr-defined]

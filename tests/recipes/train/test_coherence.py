@@ -10,10 +10,10 @@ from safetensors.torch import load_file
 
 from recipes.entry import run_training
 from recipes.train.coherence import Config, fitted_temperature, run, scores_of
-from rewards.coherence import Coherence, CoherenceModel
-from rewards.sentence_pairs import SentencePair
+from rewards.reading.sentence_pairs import SentencePair
+from rewards.terms.coherence import Coherence, CoherenceModel
 from rewriting.runtime.training.log import Log
-from tests.rewards.test_coherence import HandMade, dot_product_head
+from tests.rewards.terms.test_coherence import HandMade, dot_product_head
 from tests.tiny_lm import write_tiny_encoder
 
 TOPICS = ("job", "cat", "exam", "house", "mother", "sleep")

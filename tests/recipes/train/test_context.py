@@ -10,7 +10,7 @@ import pytest
 from recipes.entry import run_training
 from recipes.train.context import Config, material_of, run
 from rewards.identifiers import named
-from rewards.identifiers.in_context import ContextualIdentifier
+from rewards.identifiers.in_context.identifier import ContextualIdentifier
 from rewards.identifiers.named import load_identifier
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS

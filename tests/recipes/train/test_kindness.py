@@ -21,7 +21,7 @@ from recipes.train.kindness import (
     run,
     sentences,
 )
-from rewards.kindness import KindnessModel
+from rewards.terms.kindness import KindnessModel
 from rewriting.errors import UserError
 from tests.rewards.reading.tiny import write_tiny_bert
 

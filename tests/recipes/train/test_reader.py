@@ -10,10 +10,10 @@ import pytest
 
 from recipes.entry import run_training
 from recipes.train.reader import Config, labelled_splits, run, smallest
-from rewards.contrast import Contrast
-from rewards.identifiers.grounded import GroundedIdentifier
+from rewards.identifiers.grounded.identifier import GroundedIdentifier
 from rewards.identifiers.named import load_identifier
 from rewards.reading.blocks import KIND_LEVELS, Answer, Material
+from rewards.terms.contrast import Contrast
 from rewriting.data import split_of
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 
 from recipes.entry import run_training
 from recipes.train.reverse_lm import Config, run
-from rewards.mutual_information import MutualInformation, backward_prefixes
+from rewards.terms.mutual_information import MutualInformation, backward_prefixes
 from rewriting.runtime.backbone import Backbone
 from tests.tiny_lm import write_tiny_llama
 

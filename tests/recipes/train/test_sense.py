@@ -12,7 +12,7 @@ from recipes.entry import run_training
 from recipes.train import sense
 from recipes.train.sense import Config, measure, pages_of, run
 from rewards.reading.labelled import Page, welcome
-from rewards.sense import SenseModel, SenseReading
+from rewards.reading.sense_model import SenseModel, SenseReading
 from tests.rewards.reading.tiny import write_tiny_bert
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from rewards.identifiers.grounding import FEATURES, Grounding, Rule
+from rewards.identifiers.grounded.grounding import FEATURES, Grounding, Rule
 from rewards.reading.reader import Reading
 
 WORDS = ("sorry", "see", "why")

@@ -15,7 +15,7 @@ from rewards.identifiers.ensemble import (
     EnsembleName,
     combined,
 )
-from rewards.identifiers.in_context import ContextualIdentifier
+from rewards.identifiers.in_context.identifier import ContextualIdentifier
 from rewards.identifiers.named import is_grounded, load_identifier
 from rewards.models import Models
 from rewriting.errors import UserError
@@ -246,7 +246,7 @@ def test_the_shipped_reader_serves_contrast_beside_an_ensemble(
 
 
 def test_the_gate_of_context_stands_beside_an_ensemble(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rewards.identifiers.context_gate import ContextGate, Verdict
+    from rewards.identifiers.in_context.gate import ContextGate, Verdict
 
     monkeypatch.setattr(
         ContextGate, "load", lambda *_, **__: lambda rows: [[Verdict(0.5, True)] * 3]

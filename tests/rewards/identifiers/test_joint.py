@@ -7,7 +7,7 @@ import pytest
 
 from rewards.identifiers.joint import JointIdentifier
 from rewards.identifiers.named import load_identifier
-from rewards.sense import BARS, SenseModel, SenseReading
+from rewards.reading.sense_model import BARS, SenseModel, SenseReading
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
 from tests.rewards.fakes import ODD_TEXTS

@@ -15,7 +15,7 @@ from rewards.judge.methods import (
 )
 from rewards.judge.question import Numbers, Question
 from rewards.judge.rubric import load_rubric
-from rewards.judge.term import position_bias
+from rewards.terms.judge import position_bias
 from rewriting.errors import UserError
 
 

@@ -16,9 +16,9 @@ from accelerate import Accelerator
 
 from policies.generating.generator import Generator
 from policies.training.contracts import Result
-from rewards.kl import AdaptiveController, KLPenalty
-from rewards.repetition import Repetition
 from rewards.reward_sum import RewardSum, Term
+from rewards.terms.kl import AdaptiveController, KLPenalty
+from rewards.terms.repetition import Repetition
 from tests.policies.generating.tiny_generators import EXCHANGES, ending_early, tiny_generator
 from tests.policies.training.flat import train_ppo
 

@@ -23,7 +23,7 @@ from policies.training.ppo.rollouts import (
     targets_of,
 )
 from policies.training.ppo.settings import Settings
-from rewards.kl import FixedController, KLPenalty
+from rewards.terms.kl import FixedController, KLPenalty
 from rewriting.errors import UserError
 from rewriting.runtime.training.engine import Engine
 from tests.policies.generating.tiny_generators import EXCHANGES, ending_early, tiny_generator

@@ -10,8 +10,8 @@ import pytest
 import torch
 from accelerate import Accelerator
 
-from rewards.kl import FixedController, KLPenalty
 from rewards.reward_sum import RewardSum, Term
+from rewards.terms.kl import FixedController, KLPenalty
 from rewriting.errors import UserError
 from tests.policies.generating.tiny_generators import (
     EXCHANGES,

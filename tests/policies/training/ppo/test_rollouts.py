@@ -3,7 +3,7 @@
 import pytest
 
 from policies.training.ppo.rollouts import Outcome, summary, targets_of
-from rewards.kl import FixedController, KLPenalty
+from rewards.terms.kl import FixedController, KLPenalty
 from rewriting.errors import UserError
 
 

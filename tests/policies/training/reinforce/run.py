@@ -13,8 +13,8 @@ from typing import Any
 from accelerate import Accelerator
 
 from policies.training.contracts import Result
-from rewards.kl import AdaptiveController, KLPenalty
 from rewards.reward_sum import RewardSum, Term
+from rewards.terms.kl import AdaptiveController, KLPenalty
 from rewriting.exchange import Exchange
 from tests.policies.training.flat import train_reinforce
 from tests.policies.training.toy_agent import ToyAgent

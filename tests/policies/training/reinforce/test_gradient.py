@@ -18,7 +18,7 @@ from torch import Tensor
 
 from policies.editing.actions import Action, LogProbs
 from policies.training.reinforce.rollouts import joint
-from rewards.kl import FixedController, KLPenalty
+from rewards.terms.kl import FixedController, KLPenalty
 from rewriting.edits import apply_edit
 from rewriting.exchange import Exchange
 from rewriting.loop import EditState

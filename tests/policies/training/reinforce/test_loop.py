@@ -16,8 +16,8 @@ from accelerate.tracking import GeneralTracker
 
 from policies.training.reinforce.loop import penalised_rewards
 from policies.training.reinforce.rollouts import Outcome
-from rewards.kl import FixedController, KLPenalty
 from rewards.reward_sum import RewardSum, Term
+from rewards.terms.kl import FixedController, KLPenalty
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
 from tests.policies.training.documented import check_figures

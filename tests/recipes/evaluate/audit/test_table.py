@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from recipes.entry import run_evaluation
-from rewards.stock import NONSENSE, STOCK, read_sentences
-from tests.rewards.test_classifier import EMOTIONS, logits, write_bert
+from rewards.audit.stock import NONSENSE, STOCK, read_sentences
+from tests.rewards.terms.test_classifier import EMOTIONS, logits, write_bert
 from tests.rewriting.report.test_page import Elements
 
 ROWS = [

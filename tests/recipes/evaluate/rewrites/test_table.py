@@ -11,10 +11,10 @@ import pytest
 from recipes.entry import run_evaluation
 from recipes.evaluate.rewrites import table as evaluate_rewrites
 from recipes.shared.outcomes import summary
-from rewards import coherence
 from rewards.identifiers import named
 from rewards.identifiers.assessment import Assessment, Judgement
 from rewards.named import Models
+from rewards.terms import coherence
 from rewriting import MECHANISMS, Edit, Exchange, Rewrite
 from rewriting.measures.measure import measures_table
 from rewriting.measures.rewrites import MEASURES, ON_REQUEST, Outcome

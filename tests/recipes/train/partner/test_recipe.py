@@ -23,7 +23,7 @@ from policies.named import load_policy
 from recipes.entry import run_training
 from recipes.shared.sources import load_splits
 from recipes.train.partner.recipe import Config, run
-from rewards.identifiers.epitome import Architecture, EpitomeIdentifier
+from rewards.identifiers.epitome.identifier import Architecture, EpitomeIdentifier
 from rewriting import Exchange
 from rewriting.runtime.backbone import Backbone
 from tests.tiny_lm import write_tiny_encoder, write_tiny_llama

@@ -1,0 +1,1 @@
+"""Appraisals (ALOE): what people make of what happened, and which words of a reply meet it."""

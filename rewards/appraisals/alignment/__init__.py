@@ -1,0 +1,1 @@
+"""Alignment: which appraisals of a reply meet those of a post."""

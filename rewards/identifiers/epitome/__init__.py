@@ -1,0 +1,1 @@
+"""EPITOME's identifier: two encoders, levels and rationales."""

@@ -1,0 +1,1 @@
+"""Micromodels: seed sentences and a boosting machine over how near a response comes."""

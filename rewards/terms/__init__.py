@@ -1,0 +1,1 @@
+"""The terms of a reward: a file each."""
