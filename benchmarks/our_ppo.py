@@ -79,7 +79,7 @@ def bare(settings: dict[str, Any]) -> Callable[[TwoClocks], Any]:
     sampling, no value head, no optimizer. Keys and values of the cross-attention, which stay the
     same, are counted once, with decoding.
     """
-    from rewriting.runtime.models import load_seq2seq
+    from rewriting.runtime.models.named import load_seq2seq
 
     model = load_seq2seq(settings["model"])[0].requires_grad_(False).eval()
     passes = BarePasses(model, settings["contexts"], settings["response_tokens"])

@@ -43,7 +43,7 @@ def prompts(options: argparse.Namespace) -> dict[str, Any]:
     """What all sides are told. To be called in a process of its own: it loads libraries."""
     from policies.generating.generator import Generator
     from rewriting.data import load_exchanges
-    from rewriting.runtime.models import cache_folder, resolve
+    from rewriting.runtime.models.named import cache_folder, resolve
 
     generator = Generator.create(options.model, max_context_tokens=options.prompt_tokens)
     contexts = [generator.context(exchange) for exchange in load_exchanges("sample")]

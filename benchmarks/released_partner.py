@@ -22,9 +22,9 @@ from policies.editing.prompt import instruction
 from policies.training.reinforce.rollouts import Episode, Turn, reward_columns
 from recipes.train.partner.recipe import Config
 from rewriting.data.columns import column_names
-from rewriting.runtime.adapters import attention_layers
 from rewriting.runtime.cache import ScoreCache
-from rewriting.runtime.models import load_causal
+from rewriting.runtime.language_models.adapters import attention_layers
+from rewriting.runtime.models.named import load_causal
 
 Columns = Mapping[str, Any]
 

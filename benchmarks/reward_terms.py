@@ -51,11 +51,11 @@ from rewriting.data import load_exchanges
 from rewriting.edits import Edit, apply_edits
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
-from rewriting.runtime.backbone import Backbone
 from rewriting.runtime.batches import batches_by_length
 from rewriting.runtime.cache import ScoreCache
-from rewriting.runtime.models import load_encoder, status
-from rewriting.runtime.tuned_encoder import CPU_BATCH_TOKENS, GPU_BATCH_TOKENS
+from rewriting.runtime.language_models.backbone import Backbone
+from rewriting.runtime.language_models.tuned_encoder import CPU_BATCH_TOKENS, GPU_BATCH_TOKENS
+from rewriting.runtime.models.named import load_encoder, status
 from rewriting.sentences import split_sentences
 
 FORMER_REWARDS = (

@@ -27,8 +27,8 @@ from stopwatch import Stopwatch
 
 from policies.reading.cached_reading import Reading
 from policies.reading.sampling import draw, uniforms
-from rewriting.runtime.attention import share_keys
-from rewriting.runtime.log_probs import target_log_probs
+from rewriting.runtime.language_models.log_probs import target_log_probs
+from rewriting.runtime.models.attention import share_keys
 
 PROMPT_TOKENS = 96
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from rewriting import UserError
 from rewriting.loop import Policy
-from rewriting.runtime.json_files import read_json
-from rewriting.runtime.policy_files import FILE
+from rewriting.runtime.files.json_files import read_json
+from rewriting.runtime.files.policy_files import FILE
 
 
 def _generic() -> Policy:
@@ -134,7 +134,7 @@ def policy_digest(name: str) -> str:
 
     A folder that is trained again keeps its name: a job that goes on has to know.
     """
-    from rewriting.runtime.files import sha256_of
+    from rewriting.runtime.files.disk import sha256_of
 
     folder = TRAINED.get(name, Path(name).expanduser())
     if not folder.is_dir() or (name in POLICIES and name not in TRAINED):

@@ -93,7 +93,7 @@ def _only_run_in(output: str) -> Iterator[None]:
     if not output or any(os.environ.get(name, "") not in ("", "0") for name in RANKS):
         yield
         return
-    from rewriting.runtime.folders import only_writer
+    from rewriting.runtime.files.folders import only_writer
 
     with only_writer(Path(output), inside=True):
         yield

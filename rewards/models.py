@@ -136,7 +136,7 @@ class Models:
     def classifier(self, name: str) -> tuple[Any, Any]:
         """A sequence-classification model and its tokenizer, for the terms `hf:MODEL`."""
         if name not in self._classifiers:
-            from rewriting.runtime.models import load_classifier
+            from rewriting.runtime.models.named import load_classifier
 
             self._classifiers[name] = load_classifier(name)
         return self._classifiers[name]
@@ -150,7 +150,7 @@ class Models:
 
 def default_batch_size() -> int:
     """What `Models` reads at once where nothing else was asked for."""
-    from rewriting.runtime.models import default_device
+    from rewriting.runtime.models.named import default_device
 
     return CPU_BATCH_SIZE if default_device() == "cpu" else GPU_BATCH_SIZE
 
@@ -163,14 +163,14 @@ def _load_identifier(*name: str, batch_size: int) -> Any:
 
 def _load_backbone(*name: str, batch_size: int) -> Any:
     """It batches by tokens, and is shared with the policy."""
-    from rewriting.runtime.backbone import Backbone
+    from rewriting.runtime.language_models.backbone import Backbone
 
     return Backbone.shared(*name)
 
 
 def _load_sentence_encoder(name: str, batch_size: int) -> Any:
     """Whoever asks it says how many texts at once."""
-    from rewriting.runtime.models import load_sentence_encoder
+    from rewriting.runtime.models.named import load_sentence_encoder
 
     return load_sentence_encoder(name)
 

@@ -71,7 +71,7 @@ class HubClassifier:
     def check(self, options: Mapping[str, Any]) -> None:
         """Check the options, and by the model's configuration its kind and labels."""
         from rewards.terms.classifier import ClassifierOptions, check_config
-        from rewriting.runtime.models import load_config
+        from rewriting.runtime.models.named import load_config
 
         check_options(options, [field.name for field in fields(ClassifierOptions)])
         wanted = ClassifierOptions(**options)

@@ -89,7 +89,7 @@ HEAVY = {"torch", "transformers", "trl", "peft", "datasets", "sentence_transform
         "import rewards",
         "from rewards import build_rewards; build_rewards({'edit_size': 1.0})",
         "from rewards import load_identifier",
-        "import rewriting.runtime.models, rewriting.runtime.training.checkpoints",
+        "import rewriting.runtime.models.named, rewriting.runtime.training.checkpoints",
         "import rewriting.measures.rewrites, rewriting.report.page",
         "import rewriting.safety; rewriting.safety.check_post('k1ll m y s e l f')",
     ],

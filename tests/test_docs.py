@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rewriting.runtime import models
+from rewriting.runtime.models import named as models
 from tests.rewards.tiny_trl import tiny_model
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -56,7 +56,7 @@ def test_safety(reader: Path) -> None:
 
 
 def test_judge(reader: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rewriting.runtime.backbone import Backbone
+    from rewriting.runtime.language_models.backbone import Backbone
 
     tiny = Backbone(*tiny_model(), name="tiny")
     monkeypatch.setattr(Backbone, "shared", lambda name: tiny)

@@ -63,7 +63,7 @@ class BankPolicy:
 
     @classmethod
     def load(cls) -> BankPolicy:
-        from rewriting.runtime.models import load_sentence_encoder
+        from rewriting.runtime.models.named import load_sentence_encoder
 
         return cls(load_sentence_encoder(ENCODER))
 

@@ -11,7 +11,7 @@ import torch
 from policies.chat.rewriter import with_adapter
 from policies.reading.sampling import RowSampler
 from rewriting import Exchange
-from rewriting.runtime.models import load_causal
+from rewriting.runtime.models.named import load_causal
 from rewriting.runtime.seeds import derive_seed
 
 

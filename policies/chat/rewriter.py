@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from rewriting.runtime.policy_files import read_policy, write_policy
+from rewriting.runtime.files.policy_files import read_policy, write_policy
 from rewriting.runtime.settings import check_bounds, setting
 
 REWRITER = "rewriter"
@@ -43,7 +43,7 @@ def with_adapter(model: torch.nn.Module, folder: Path) -> torch.nn.Module:
     """The model with the adapter of a folder in its weights."""
     from peft import PeftModel
 
-    from rewriting.runtime.adapters import check_adapter
+    from rewriting.runtime.language_models.adapters import check_adapter
 
     check_adapter(model, folder)
     merged: torch.nn.Module = PeftModel.from_pretrained(model, folder).merge_and_unload()

@@ -41,9 +41,9 @@ from rewriting.edits import Edit, num_positions
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange, Rewrite
 from rewriting.loop import EditState
-from rewriting.runtime.backbone import Backbone
-from rewriting.runtime.files import disk_errors
-from rewriting.runtime.model_options import DEFAULT, ModelOptions
+from rewriting.runtime.files.disk import disk_errors
+from rewriting.runtime.language_models.backbone import Backbone
+from rewriting.runtime.models.options import DEFAULT, ModelOptions
 from rewriting.runtime.seeds import derive_seed
 
 MIN_PROMPT_TOKENS = 64

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from policies.editing.settings import EditSettings
 from rewriting.errors import UserError
-from rewriting.runtime.adapters import WEIGHTS, attention_layers
-from rewriting.runtime.backbone import Backbone
+from rewriting.runtime.language_models.adapters import WEIGHTS, attention_layers
+from rewriting.runtime.language_models.backbone import Backbone
 
 HEAD_WEIGHTS = "position_head.safetensors"
 

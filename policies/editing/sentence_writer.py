@@ -15,7 +15,7 @@ from torch import Tensor
 
 from policies.reading.cached_reading import Piece, Reading
 from policies.reading.sampling import draw, nucleus, uniforms
-from rewriting.runtime.log_probs import HEAD_CHUNK, target_log_probs
+from rewriting.runtime.language_models.log_probs import HEAD_CHUNK, target_log_probs
 
 Written = tuple[list[int], list[Tensor]]  # tokens, and the log-probability of each
 

@@ -22,7 +22,7 @@ from policies.generating.value_head import ValueHead
 from policies.reading.cached_reading import Piece
 from policies.reading.frozen_head import frozen_head_log_probs, frozen_layer
 from policies.reading.sampling import draw, nucleus, row_entropies, uniforms
-from rewriting.runtime.log_probs import HEAD_CHUNK, target_log_probs
+from rewriting.runtime.language_models.log_probs import HEAD_CHUNK, target_log_probs
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,10 +34,10 @@ from policies.generating.value_head import ValueHead
 from policies.reading.windows import check_window
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange, Rewrite
-from rewriting.runtime.files import disk_errors
-from rewriting.runtime.model_options import DEFAULT, ModelOptions
+from rewriting.runtime.files.disk import disk_errors
+from rewriting.runtime.files.tensors import load_tensors, save_tensors
+from rewriting.runtime.models.options import DEFAULT, ModelOptions
 from rewriting.runtime.seeds import derive_seed
-from rewriting.runtime.tensors import load_tensors, save_tensors
 
 VALUE_WEIGHTS = "value_head.safetensors"
 

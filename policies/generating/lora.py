@@ -16,9 +16,9 @@ from torch import nn
 
 from policies.generating.models import AnyModel
 from rewriting.errors import UserError
-from rewriting.runtime.adapters import WEIGHTS, attention_layers
-from rewriting.runtime.lora import lora_config, save_adapter, with_adapter
-from rewriting.runtime.tensors import load_tensors
+from rewriting.runtime.files.tensors import load_tensors
+from rewriting.runtime.language_models.adapters import WEIGHTS, attention_layers
+from rewriting.runtime.language_models.lora import lora_config, save_adapter, with_adapter
 
 
 class LoraAdapters:

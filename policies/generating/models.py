@@ -25,8 +25,8 @@ from policies.reading.cached_reading import Piece, Reading
 from policies.reading.frozen_head import ScaledHead
 from rewriting.errors import UserError
 from rewriting.runtime.batches import batches_by_length
-from rewriting.runtime.log_probs import has_plain_head, start_token
-from rewriting.runtime.model_options import DEFAULT, ModelOptions
+from rewriting.runtime.language_models.log_probs import has_plain_head, start_token
+from rewriting.runtime.models.options import DEFAULT, ModelOptions
 
 ENCODER_TOKENS: Final = 4096  # read at once, padding included
 
@@ -228,8 +228,8 @@ class CausalModel:
 
 def load_model(name: str, *, own: bool = False, options: ModelOptions = DEFAULT) -> AnyModel:
     """The model of that name; `own`: not shared with others, to put LoRA adapters into it."""
-    from rewriting.runtime.backbone import Backbone
-    from rewriting.runtime.models import load_causal, load_config, load_seq2seq
+    from rewriting.runtime.language_models.backbone import Backbone
+    from rewriting.runtime.models.named import load_causal, load_config, load_seq2seq
 
     if getattr(load_config(name), "is_encoder_decoder", False):
         return Seq2SeqModel(*load_seq2seq(name, options=options))

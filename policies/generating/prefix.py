@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from rewriting.errors import UserError
-from rewriting.runtime.tensors import load_tensors, save_tensors
+from rewriting.runtime.files.tensors import load_tensors, save_tensors
 
 KeysValues = Sequence[tuple[Tensor, Tensor]]
 WEIGHTS: Final = "adapter_model.safetensors"

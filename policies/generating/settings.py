@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from rewriting.errors import UserError
-from rewriting.runtime.policy_files import FILE, read_policy, write_policy
+from rewriting.runtime.files.policy_files import FILE, read_policy, write_policy
 from rewriting.runtime.settings import check_bounds, setting
 
 KIND: Final = "generator"

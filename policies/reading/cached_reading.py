@@ -48,7 +48,7 @@ class Reading:
     """How far a model has read some rows.
 
     plain_head: whether the logits are the output layer on the last hidden state, and nothing more
-    (rewriting/runtime/log_probs.py); if not, all logits of a piece are computed.
+    (rewriting/runtime/language_models/log_probs.py); if not, all logits of a piece are computed.
     """
 
     def __init__(self, model: Any, *, plain_head: bool = True) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from policies.training.settings import PolicySettings
 from rewriting.exchange import Rewrite
 from rewriting.report.collapse import new_warnings
-from rewriting.runtime.files import disk_errors
+from rewriting.runtime.files.disk import disk_errors
 from rewriting.runtime.plots import plot_curves
 from rewriting.runtime.training.log import write_lines
 from rewriting.runtime.training.run import Run

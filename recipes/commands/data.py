@@ -11,7 +11,7 @@ from rewriting.data.check import Summary, summarise
 from rewriting.data.load import load_exchanges
 from rewriting.errors import UserError
 from rewriting.exchange import LEVELS
-from rewriting.runtime.files import write_json
+from rewriting.runtime.files.disk import write_json
 
 app = typer.Typer(help="Look at data before training on it.", no_args_is_help=True)
 SHOWN_BAD_ROWS = 20

@@ -53,7 +53,7 @@ def insights(
     from rewriting.insights.findings import findings, series
     from rewriting.report.insights import render
     from rewriting.report.page import write_report
-    from rewriting.runtime.files import write_json
+    from rewriting.runtime.files.disk import write_json
     from rewriting.runtime.progress import progress_bar
 
     if output.suffix != ".html":

@@ -16,7 +16,7 @@ def list_models() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from rewriting.runtime import models
+    from rewriting.runtime.models import named as models
 
     sizes = Table("name", "license", "download", "on disk", "installed", box=None)
     descriptions = Table("name", "what it is", box=None)
@@ -58,7 +58,7 @@ def fetch(
 
     Prints a line per model, its name and its folder. What is installed already is left alone.
     """
-    from rewriting.runtime import models
+    from rewriting.runtime.models import named as models
 
     for name in names or models.default_names():
         typer.echo(f"{name}\t{models.fetch(name, verify=verify)}")

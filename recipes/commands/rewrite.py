@@ -144,7 +144,7 @@ def rewrite_file(
 ) -> None:
     """Rewrite every exchange of a source into a file of lines, resumably."""
     from policies.named import policy_digest
-    from rewriting.runtime.jobs import LineJob
+    from rewriting.runtime.files.jobs import LineJob
     from rewriting.runtime.progress import progress_bar
 
     rows = survey(source, limit=limit, skip_bad_rows=skip_bad_rows, set_aside=bad_file(output))

@@ -21,8 +21,8 @@ from recipes.shared.rows import score_row
 from rewriting.data.survey import Survey, bad_file, survey
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
-from rewriting.runtime.folders import only_writer
-from rewriting.runtime.json_files import parse_json
+from rewriting.runtime.files.folders import only_writer
+from rewriting.runtime.files.json_files import parse_json
 from rewriting.runtime.processes import join_processes
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def score_part(
     """Score every chunk of rows that falls to this process."""
     from rewards.identifiers.named import load_identifier
     from rewards.models import default_batch_size
-    from rewriting.runtime.jobs import LineJob
+    from rewriting.runtime.files.jobs import LineJob
     from rewriting.runtime.progress import progress_bar
 
     with LineJob(part, settings, chunk=CHUNK) as job:

@@ -54,7 +54,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.appraisals.appraiser import load_appraiser
     from rewards.appraisals.evaluation import of_appraisals
     from rewriting.data.appraisals import load_appraisals
-    from rewriting.runtime.files import write_json
+    from rewriting.runtime.files.disk import write_json
 
     may_write(config.json, config.overwrite)
     if config.split not in ("train", "dev", "test"):
@@ -103,7 +103,7 @@ def of_alignment(
         alignment_figures,
         fit_thresholds,
     )
-    from rewriting.runtime.models import load_sentence_encoder
+    from rewriting.runtime.models.named import load_sentence_encoder
 
     def both(exchanges: list[AppraisedExchange]) -> dict[str, Any]:
         own = grids_of(exchanges)

@@ -44,7 +44,7 @@ def run(config: Config) -> dict[str, Any]:
     from recipes.shared.sources import labelled_exchanges
     from rewards.identifiers.evaluation import evaluate
     from rewards.identifiers.named import load_identifier
-    from rewriting.runtime.files import write_json
+    from rewriting.runtime.files.disk import write_json
 
     may_write(config.json, config.overwrite)
     exchanges = labelled_exchanges(config.data, config.split, config.limit)

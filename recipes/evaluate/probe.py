@@ -61,7 +61,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.audit.probe import context_sensitivity, insertion_probe, mismatch_probe
     from rewards.identifiers.named import load_identifier
     from rewriting.data import load_exchanges
-    from rewriting.runtime.files import write_json
+    from rewriting.runtime.files.disk import write_json
 
     may_write(config.json, config.overwrite)
     contexts = list(load_exchanges(config.contexts, limit=config.limit or None))

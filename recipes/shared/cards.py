@@ -9,7 +9,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from rewriting.runtime.files import disk_errors, write_json
+from rewriting.runtime.files.disk import disk_errors, write_json
 
 logger = logging.getLogger(__name__)
 

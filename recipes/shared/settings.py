@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from rewriting.errors import UserError
-from rewriting.runtime.model_options import ModelOptions
+from rewriting.runtime.models.options import ModelOptions
 from rewriting.runtime.settings import setting
 
 # Weights by the audit of EPITOME's dev part (docs/results/reward.md): contrast does the work, and

@@ -42,7 +42,7 @@ def load_policy(name: str) -> tuple[Any, Any]:
     """
     import torch
 
-    from rewriting.runtime.models import load_causal
+    from rewriting.runtime.models.named import load_causal
 
     dtype = torch.bfloat16 if torch.cuda.is_available() else torch.float32
     return load_causal(name, dtype=dtype, device="cpu" if uses_fsdp() else None)

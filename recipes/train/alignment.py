@@ -73,7 +73,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.appraisals.alignment.model import AlignmentHead, SiameseAlignment
     from rewards.appraisals.evaluation import fit_thresholds
     from rewards.appraisals.sentence_states import SentenceStates
-    from rewriting.runtime.models import load_sentence_encoder
+    from rewriting.runtime.models.named import load_sentence_encoder
     from rewriting.runtime.training.supervised import train
 
     accelerator = supervised_accelerator()

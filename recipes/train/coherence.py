@@ -71,7 +71,7 @@ def run(config: Config) -> dict[str, Any]:
     from accelerate.utils import set_seed
 
     from rewards.terms.coherence import CoherenceHead, CoherenceModel
-    from rewriting.runtime.models import load_sentence_encoder
+    from rewriting.runtime.models.named import load_sentence_encoder
     from rewriting.runtime.training.supervised import train
 
     accelerator = supervised_accelerator()

@@ -78,7 +78,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.identifiers.in_context.training import fit_gate
     from rewards.identifiers.named import load_identifier
     from rewards.identifiers.seed_sentences import SentenceVectors
-    from rewriting.runtime.models import load_sentence_encoder
+    from rewriting.runtime.models.named import load_sentence_encoder
     from rewriting.runtime.seeds import derive_seed
 
     if not 0 < config.passing < 1:

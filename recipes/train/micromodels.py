@@ -79,7 +79,7 @@ def run(config: Config) -> dict[str, Any]:
 
     from recipes.shared.tables import may_write
     from rewards.identifiers.seed_sentences import SentenceVectors
-    from rewriting.runtime.models import load_sentence_encoder
+    from rewriting.runtime.models.named import load_sentence_encoder
 
     logging.getLogger("interpret").setLevel(logging.WARNING)  # it tells of every bag
     accelerator = supervised_accelerator()

@@ -19,13 +19,13 @@ from recipes.shared.accelerator import share_of, supervised_accelerator
 from recipes.shared.cards import command, write_card
 from recipes.shared.settings import model_options
 from rewriting.exchange import Exchange
-from rewriting.runtime.model_options import ModelOptions
+from rewriting.runtime.models.options import ModelOptions
 from rewriting.runtime.settings import borrowed
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from rewriting.runtime.backbone import Backbone
+    from rewriting.runtime.language_models.backbone import Backbone
 
 logger = logging.getLogger(__name__)
 Pair = tuple[list[int], list[int]]  # prefix and continuation, as tokens
@@ -90,7 +90,7 @@ def run(config: Config) -> dict[str, Any]:
 
     from recipes.shared.sources import drawn, load_splits
     from rewards.terms.mutual_information import REVERSE_ROLE
-    from rewriting.runtime.backbone import Backbone
+    from rewriting.runtime.language_models.backbone import Backbone
     from rewriting.runtime.training.supervised import train
 
     options = model_options(config)
@@ -167,7 +167,7 @@ def seeker_loss(backbone: Backbone, pairs: Sequence[Pair]) -> tuple[Tensor, floa
     """Minus log p of the seeker's tokens, and their number: the response is only read."""
     import torch
 
-    from rewriting.runtime.log_probs import continuation_log_probs
+    from rewriting.runtime.language_models.log_probs import continuation_log_probs
 
     fitted = [backbone.fitted(*pair) for pair in pairs]
     rows = continuation_log_probs(backbone.model, fitted, plain_head=backbone.plain_head)
@@ -182,7 +182,7 @@ def measure(config: Config, folder: Path) -> list[dict[str, Any]]:
     """
     from recipes.shared.sources import drawn, load_splits, other_responses, sources_of
     from rewards.terms.mutual_information import REVERSE_ROLE
-    from rewriting.runtime.backbone import Backbone
+    from rewriting.runtime.language_models.backbone import Backbone
 
     backbone = Backbone.load(config.model, options=model_options(config))
     backbone.attach(REVERSE_ROLE, folder)

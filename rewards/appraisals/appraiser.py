@@ -26,7 +26,7 @@ from rewards.appraisals.sentence_states import LAYERS, SentenceStates
 from rewards.appraisals.units import LABELS
 from rewriting.data.appraisals import NO_APPRAISAL, Role, sentence_bounds
 from rewriting.errors import UserError
-from rewriting.runtime.tensors import load_tensors, save_tensors
+from rewriting.runtime.files.tensors import load_tensors, save_tensors
 
 SHIPPED = Path(__file__).parent.parent / "shipped" / "appraisals"
 SHIPPED_NAMES = ("", "shipped")
@@ -159,7 +159,7 @@ class SentenceAppraiser:
 
     def save(self, folder: str | Path) -> None:
         """Write what was trained, and the encoder by name."""
-        from rewriting.runtime.files import write_json
+        from rewriting.runtime.files.disk import write_json
 
         folder = Path(folder)
         both = nn.ModuleDict({"states": self.states, "head": self.head})

@@ -12,7 +12,7 @@ from rewards.appraisals.prompts import GapFiller, PromptAppraiser
 from rewards.appraisals.units import LABELS
 from rewriting.data.appraisals import Role
 from rewriting.errors import UserError
-from rewriting.runtime import models
+from rewriting.runtime.models import named as models
 
 TEXTS_AT_ONCE = 16
 

@@ -24,10 +24,10 @@ from rewards.appraisals.appraiser import SETTINGS, WEIGHTS
 from rewards.appraisals.units import LABELS, Unit
 from rewriting.data.appraisals import NO_APPRAISAL, ROLES, Role
 from rewriting.errors import UserError
-from rewriting.runtime import models
-from rewriting.runtime.log_probs import has_plain_head
-from rewriting.runtime.lora import add_lora
-from rewriting.runtime.tensors import load_tensors, save_tensors
+from rewriting.runtime.files.tensors import load_tensors, save_tensors
+from rewriting.runtime.language_models.log_probs import has_plain_head
+from rewriting.runtime.language_models.lora import add_lora
+from rewriting.runtime.models import named as models
 
 FILLERS = {
     "Pleasantness": "feelings",
@@ -249,7 +249,7 @@ class PromptAppraiser:
 
     def save(self, folder: str | Path) -> None:
         """Write the adapter, if there is one, and how to ask; the model by name only."""
-        from rewriting.runtime.files import write_json
+        from rewriting.runtime.files.disk import write_json
 
         folder = Path(folder)
         trained = {n: p for n, p in self.filler.named_parameters() if p.requires_grad}

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from rewriting.runtime.cache import CACHE_SIZE, ScoreCache
-from rewriting.runtime.models import load_encoder
+from rewriting.runtime.models.named import load_encoder
 
 LAYERS = 3
 MAX_TOKENS = 128
@@ -42,7 +42,7 @@ class SentenceStates(nn.Module):
         cache_size: int = CACHE_SIZE,
     ) -> None:
         super().__init__()
-        from rewriting.runtime.lora import add_lora
+        from rewriting.runtime.language_models.lora import add_lora
 
         self.encoder = encoder.requires_grad_(False)
         if rank:

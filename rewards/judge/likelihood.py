@@ -12,7 +12,7 @@ from typing import Self
 
 from rewards.judge.local import default_batch_size, identity
 from rewards.judge.question import Numbers, Question
-from rewriting.runtime.backbone import Backbone
+from rewriting.runtime.language_models.backbone import Backbone
 
 
 class LikelihoodReader:

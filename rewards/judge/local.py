@@ -20,10 +20,14 @@ from torch import Tensor
 
 from rewards.judge.question import Numbers, Question
 from rewriting.errors import UserError
-from rewriting.runtime.backbone import Backbone
 from rewriting.runtime.batches import batches_by_length
 from rewriting.runtime.cache import ScoreCache
-from rewriting.runtime.log_probs import log_probs_after, next_token_log_probs, read_prefix
+from rewriting.runtime.language_models.backbone import Backbone
+from rewriting.runtime.language_models.log_probs import (
+    log_probs_after,
+    next_token_log_probs,
+    read_prefix,
+)
 
 CONTENT: Final = "\ue000"  # stands for the question while the chat template is read
 PLAIN_ENDING: Final = "\n\nAnswer:"  # after a question to a model without a chat template

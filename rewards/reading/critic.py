@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from rewriting.runtime.cache import BatchedScores
-from rewriting.runtime.tuned_encoder import TunedEncoder
+from rewriting.runtime.language_models.tuned_encoder import TunedEncoder
 
 
 def info_nce(own_N: Tensor, others_NK: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from rewards.reading.blocks import Levels
 from rewards.reading.reader import SentenceReader
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
-from rewriting.runtime.tuned_encoder import TunedEncoder
+from rewriting.runtime.language_models.tuned_encoder import TunedEncoder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -22,7 +22,11 @@ from torch import Tensor, nn
 
 from rewriting.errors import UserError
 from rewriting.runtime.batches import batches_by_length, max_padding
-from rewriting.runtime.tuned_encoder import CPU_BATCH_TOKENS, GPU_BATCH_TOKENS, TunedEncoder
+from rewriting.runtime.language_models.tuned_encoder import (
+    CPU_BATCH_TOKENS,
+    GPU_BATCH_TOKENS,
+    TunedEncoder,
+)
 
 Row = tuple[str, Sequence[str]]
 """A post, and the sentences that are read under it."""

@@ -40,9 +40,14 @@ from torch.nn.functional import normalize
 from rewards.reading.critic import SecondOpinion, Vectors, contrasts
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
-from rewriting.runtime.files import write_json
-from rewriting.runtime.tensors import load_tensors, save_tensors
-from rewriting.runtime.tuned_encoder import TunedEncoder, load_trained, ready, trained_tensors
+from rewriting.runtime.files.disk import write_json
+from rewriting.runtime.files.tensors import load_tensors, save_tensors
+from rewriting.runtime.language_models.tuned_encoder import (
+    TunedEncoder,
+    load_trained,
+    ready,
+    trained_tensors,
+)
 
 SHIPPED = Path(__file__).parent.parent / "shipped" / "reader"
 SETTINGS, WEIGHTS, SECOND = "reader.json", "reader.safetensors", "second."

@@ -31,9 +31,9 @@ from rewards.reading.pair_encoder import PairEncoder, Row
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
 from rewriting.runtime.cache import BatchedScores
-from rewriting.runtime.files import write_json
-from rewriting.runtime.tensors import load_tensors, save_tensors
-from rewriting.runtime.tuned_encoder import load_trained, ready, trained_tensors
+from rewriting.runtime.files.disk import write_json
+from rewriting.runtime.files.tensors import load_tensors, save_tensors
+from rewriting.runtime.language_models.tuned_encoder import load_trained, ready, trained_tensors
 
 SHIPPED = Path(__file__).parent.parent / "shipped" / "sense"
 SETTINGS, WEIGHTS = "sense.json", "sense.safetensors"

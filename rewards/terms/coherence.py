@@ -18,8 +18,8 @@ from rewards.new_sentences import new_flags
 from rewards.protocol import texts
 from rewriting.errors import UserError
 from rewriting.runtime.cache import CACHE_SIZE, BatchedScores
-from rewriting.runtime.models import load_sentence_encoder
-from rewriting.runtime.tensors import load_tensors, save_tensors
+from rewriting.runtime.files.tensors import load_tensors, save_tensors
+from rewriting.runtime.models.named import load_sentence_encoder
 from rewriting.sentences import split_sentences
 
 SHIPPED = Path(__file__).parent.parent / "shipped" / "coherence"
@@ -184,7 +184,7 @@ class CoherenceModel:
 
     def save(self, folder: str | Path) -> None:
         """Write the head and what is needed to use it; the encoder by name only."""
-        from rewriting.runtime.files import write_json
+        from rewriting.runtime.files.disk import write_json
 
         folder = Path(folder)
         save_tensors(self.head.state_dict(), folder / WEIGHTS)

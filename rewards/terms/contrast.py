@@ -11,7 +11,7 @@ from rewards.protocol import texts
 from rewards.reading.echo import echoed
 from rewards.reading.reader import Reading, SentenceReader
 from rewriting.errors import UserError
-from rewriting.runtime.backbone import Backbone
+from rewriting.runtime.language_models.backbone import Backbone
 
 DECOYS = 2.0  # log-odds of stock, nonsense and insults to answers among an agent's sentences
 MOST_DOUBT = 6.0  # nats

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rewards.protocol import texts
-from rewriting.runtime.backbone import Backbone
+from rewriting.runtime.language_models.backbone import Backbone
 
 
 class Fluency:

@@ -22,9 +22,14 @@ from torch import Tensor, nn
 from rewards.terms.contrast import new_of_rows
 from rewriting.errors import UserError
 from rewriting.runtime.cache import BatchedScores
-from rewriting.runtime.files import write_json
-from rewriting.runtime.tensors import load_tensors, save_tensors
-from rewriting.runtime.tuned_encoder import TunedEncoder, load_trained, ready, trained_tensors
+from rewriting.runtime.files.disk import write_json
+from rewriting.runtime.files.tensors import load_tensors, save_tensors
+from rewriting.runtime.language_models.tuned_encoder import (
+    TunedEncoder,
+    load_trained,
+    ready,
+    trained_tensors,
+)
 
 SHIPPED = Path(__file__).parent.parent / "shipped" / "kindness"
 SETTINGS, WEIGHTS = "kindness.json", "kindness.safetensors"

@@ -2,7 +2,7 @@
 
 KL(π ‖ π_ref) keeps a policy near the language it started from. It is a term like the others, but
 it lives where the tokens are: a training loop is handed a `KLPenalty` and subtracts what it gives.
-The estimators are in rewriting/runtime/kl.py.
+The estimators are in rewriting/runtime/language_models/kl.py.
 
 Legend: B rows, T tokens.
 """
@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 from torch import Tensor
 
-from rewriting.runtime.kl import ESTIMATORS, per_token
+from rewriting.runtime.language_models.kl import ESTIMATORS, per_token
 
 
 class Controller(Protocol):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rewards.protocol import texts
-from rewriting.runtime.backbone import Backbone
+from rewriting.runtime.language_models.backbone import Backbone
 
 SHIPPED = Path(__file__).parent.parent / "shipped" / "reverse_lm"
 REVERSE_ROLE = "reverse_lm"

@@ -18,7 +18,7 @@ from typing import Any, Final
 from rewriting.ab.analysis import last_revisions, rater_figures
 from rewriting.ab.study import TIE, Item, Study, Vote
 from rewriting.errors import UserError
-from rewriting.runtime.files import disk_errors
+from rewriting.runtime.files.disk import disk_errors
 
 FORMULA_STARTS: Final = tuple("=+-@\t\r\n＝＋－＠|")
 """What makes a spreadsheet run a cell instead of showing it."""

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from rewriting.errors import UserError
-from rewriting.runtime.files import write_json
-from rewriting.runtime.json_files import parse_json
+from rewriting.runtime.files.disk import write_json
+from rewriting.runtime.files.json_files import parse_json
 
 STUDY_FILE: Final = "study.json"
 VOTES_FILE: Final = "votes.sqlite"

@@ -19,7 +19,7 @@ from rewriting.data.rows import BadRow, OnBadRow, read_rows, stop_at_bad_row
 from rewriting.data.split import Split, split_of
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
-from rewriting.runtime.json_files import shown
+from rewriting.runtime.files.json_files import shown
 from rewriting.sentences import split_sentences
 
 NO_APPRAISAL: Final = "None"

@@ -9,7 +9,7 @@ from typing import Any, Final
 from rewriting.data.rows import BadRow, OnBadRow, Row
 from rewriting.errors import UserError
 from rewriting.exchange import LEVELS, MECHANISMS, Exchange, Label
-from rewriting.runtime.json_files import cut, parse_json, shown
+from rewriting.runtime.files.json_files import cut, parse_json, shown
 
 EPITOME_COLUMNS: Final = {"sp_id", "rp_id", "seeker_post", "response_post", "level", "rationales"}
 DIALOGUE_COLUMNS: Final = {"conv_id", "utterance_idx", "context", "prompt", "utterance"}

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rewriting.errors import UserError
-from rewriting.runtime.json_files import problem_of, shown
+from rewriting.runtime.files.json_files import problem_of, shown
 
 csv.field_size_limit(2**31 - 1)
 CHUNK = 1 << 16

@@ -17,7 +17,7 @@ from rewriting.data.load import load_exchanges
 from rewriting.data.rows import BadRow, raise_bad_row
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
-from rewriting.runtime.files import disk_errors
+from rewriting.runtime.files.disk import disk_errors
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from rewriting.data.formats import RowError, parse_level
 from rewriting.data.rows import Row, read_rows, stop_at_bad_row
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
-from rewriting.runtime.json_files import parse_json, shown
+from rewriting.runtime.files.json_files import parse_json, shown
 from rewriting.statistics.regression import Codes, Floats
 
 DAY = 86_400.0

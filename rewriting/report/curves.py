@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rewriting.errors import UserError
-from rewriting.runtime.json_files import parse_json
+from rewriting.runtime.files.json_files import parse_json
 
 TERM, DEV = "rewards/", "dev/"
 MAX_POINTS = 240

@@ -25,7 +25,7 @@ from rewriting.report.curves import Curve
 from rewriting.report.differences import compared, difference_table, verdicts
 from rewriting.report.marks import Piece, pieces
 from rewriting.report.template import HERE, filled
-from rewriting.runtime.files import disk_errors
+from rewriting.runtime.files.disk import disk_errors
 from rewriting.sentences import split_sentences
 
 ORIGINAL = "original"

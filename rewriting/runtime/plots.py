@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rewriting.runtime.files import disk_errors
+from rewriting.runtime.files.disk import disk_errors
 
 COLUMNS = 3
 

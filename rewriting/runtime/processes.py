@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rewriting.runtime.folders import lock_file
+from rewriting.runtime.files.folders import lock_file
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -73,7 +73,7 @@ def share_work(rows: Sequence[T], work: Callable[[Sequence[T]], Sequence[R]]) ->
 
 @contextmanager
 def locked_for_all(target: Path, on_wait: Callable[[], None]) -> Iterator[None]:
-    """One job at a time for `target`: the first process holds the lock (folders.py) for all.
+    """One job at a time for `target`: the first process holds the lock (files/folders.py) for all.
 
     All processes of the job must enter. While another job has the lock they tell each other every
     second that they wait, so that the time limit of a process group, which is for one exchange, is

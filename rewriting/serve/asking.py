@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from rewriting.exchange import Exchange
-from rewriting.runtime.json_files import parse_json
+from rewriting.runtime.files.json_files import parse_json
 from rewriting.serve.limits import Limits
 
 if TYPE_CHECKING:

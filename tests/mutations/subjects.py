@@ -18,10 +18,11 @@ from rewriting.data.appraisals import load_appraisals
 from rewriting.data.load import load_exchanges
 from rewriting.data.survey import survey
 from rewriting.errors import UserError
-from rewriting.runtime import installed, models, wheels
-from rewriting.runtime.backbone import Backbone
-from rewriting.runtime.folders import write_manifest
-from rewriting.runtime.jobs import LineJob
+from rewriting.runtime.files.folders import write_manifest
+from rewriting.runtime.files.jobs import LineJob
+from rewriting.runtime.language_models.backbone import Backbone
+from rewriting.runtime.models import installed, wheels
+from rewriting.runtime.models import named as models
 from rewriting.runtime.training.checkpoints import Checkpoints
 from tests.mutations.bytes import copied, damage_folder, mutated
 from tests.tiny_lm import tiny_llama, tiny_tokenizer, write_tiny_llama
@@ -324,8 +325,8 @@ class _patched:
     """The short name `tiny` in a cache folder, without a network; its weights have no copy."""
 
     def __init__(self, cache: Path) -> None:
-        from rewriting.runtime.assembly import Wheel, WheelFiles
-        from rewriting.runtime.convert import copied_folder
+        from rewriting.runtime.models.assembly import Wheel, WheelFiles
+        from rewriting.runtime.models.convert import copied_folder
 
         contents = WheelFiles(Wheel("tiny", "1.0", "0" * 64), {})
         sizes = {"size": 1, "disk_size": 1, "convert": copied_folder}

@@ -60,7 +60,7 @@ def test_malformed_settings_are_refused_before_a_model_is_loaded(tmp_path: Path,
 
 @pytest.mark.parametrize("name", TRAINED)
 def test_shipped_policies_are_what_was_saved(name: str) -> None:
-    from rewriting.runtime.policy_files import CHECKSUMS, weights_of
+    from rewriting.runtime.files.policy_files import CHECKSUMS, weights_of
 
     described = json.loads((TRAINED[name] / "policy.json").read_text())
     assert described[CHECKSUMS] == weights_of(TRAINED[name]) != {}

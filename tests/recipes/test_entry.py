@@ -8,7 +8,7 @@ import pytest
 
 from recipes import entry
 from recipes.entry import run_training
-from rewriting.runtime.folders import LOCK, only_writer
+from rewriting.runtime.files.folders import LOCK, only_writer
 
 
 def test_a_second_run_in_a_folder_is_refused_in_one_line(

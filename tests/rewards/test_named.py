@@ -10,7 +10,7 @@ import pytest
 from rewards.named import BUILT_INS, BuiltIn, Models, build_rewards, load_function
 from rewards.protocol import name_of
 from rewriting.errors import UserError
-from rewriting.runtime import models as runtime_models
+from rewriting.runtime.models import named as runtime_models
 from tests.rewards.fakes import FakeEncoder, FakeIdentifier
 
 USERS = """

@@ -44,7 +44,7 @@ from policies.training.settings import check
 from rewriting.data.columns import column_names
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange, Rewrite
-from rewriting.runtime.kl import per_token
+from rewriting.runtime.language_models.kl import per_token
 from rewriting.runtime.processes import own_share
 from rewriting.runtime.seeds import derive_seed
 from rewriting.runtime.training.engine import Engine, in_batches

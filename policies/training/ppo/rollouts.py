@@ -24,7 +24,7 @@ from policies.training import figures, objective
 from policies.training.contracts import Penalty
 from rewriting.data.columns import data_columns
 from rewriting.exchange import Exchange
-from rewriting.runtime.kl import per_token
+from rewriting.runtime.language_models.kl import per_token
 from rewriting.runtime.seeds import derive_seed
 from rewriting.runtime.training.engine import in_batches
 from rewriting.statistics.means import mean

@@ -31,7 +31,7 @@ from rewriting.data.columns import data_columns
 from rewriting.edits import Edit, Operation, standing_edits
 from rewriting.exchange import Exchange, Rewrite
 from rewriting.loop import EditState, rewrite_by_edits
-from rewriting.runtime.kl import per_token
+from rewriting.runtime.language_models.kl import per_token
 from rewriting.runtime.seeds import derive_seed
 from rewriting.runtime.training.engine import in_batches
 from rewriting.statistics.means import mean

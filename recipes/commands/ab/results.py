@@ -87,7 +87,7 @@ def plan(
     refuse_existing(json, overwrite=overwrite)
     with extra_needed("ab"):
         from rewriting.ab.plan import RATERS, Assumptions, confirmed, plan_json, plans
-    from rewriting.runtime.files import write_json
+    from rewriting.runtime.files.disk import write_json
 
     assumptions = Assumptions(
         win_rate, power, criteria, tie_rate, rater_correlation, item_correlation
@@ -147,7 +147,7 @@ def report(
         from rewriting.ab.analysis import analyse, last_revisions
         from rewriting.ab.export import csv_text, write_text
         from rewriting.ab.report import csv_rows, print_report, render
-    from rewriting.runtime.files import write_json
+    from rewriting.runtime.files.disk import write_json
 
     study, store = open_study(study_dir)
     with store:

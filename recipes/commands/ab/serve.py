@@ -138,7 +138,7 @@ def backup(
 
     from rewriting.ab.store import Store
     from rewriting.ab.study import STUDY_FILE, VOTES_FILE, load_study, saved_checksum
-    from rewriting.runtime.files import disk_errors, fsync_file, fsync_folder
+    from rewriting.runtime.files.disk import disk_errors, fsync_file, fsync_folder
 
     load_study(study)
     if output.exists() and not overwrite:

@@ -97,7 +97,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.audit.wins import figures
     from rewards.named import Models, build_rewards, rewards_mapping
     from rewriting.report.page import write_report
-    from rewriting.runtime.files import write_json
+    from rewriting.runtime.files.disk import write_json
     from rewriting.runtime.progress import progress_bar
 
     may_write(config.json, config.overwrite)
@@ -128,7 +128,7 @@ def run_rewrites(config: Config) -> dict[str, Any]:
     """The audit of a file of rewrites."""
     from recipes.evaluate.audit.rewrites import audit_rewrites, read_rewrites, show_rewrites
     from rewards.named import Models, build_rewards, rewards_mapping
-    from rewriting.runtime.files import write_json
+    from rewriting.runtime.files.disk import write_json
 
     path = Path(config.rewrites).expanduser()
     read_rewrites(path)  # what is wrong with it is said before models are loaded

@@ -41,7 +41,7 @@ class Writers:
     def check(self, source: str) -> None:
         """Say at once that there is no such system."""
         if source.startswith(BARE):
-            from rewriting.runtime.models import kind_of
+            from rewriting.runtime.models.named import kind_of
 
             kind_of(source.removeprefix(BARE))  # which knows what is wrong with the name
         else:
@@ -166,7 +166,7 @@ def by_emotion(rows: Sequence[Response]) -> dict[str, dict[str, float]]:
 
 def write_outputs(path: Path, rows: Sequence[Response]) -> None:
     """The responses of a system, a JSON line each: `--systems NAME=FILE` reads them again."""
-    from rewriting.runtime.files import disk_errors
+    from rewriting.runtime.files.disk import disk_errors
 
     lines = [
         json.dumps(

@@ -76,7 +76,7 @@ class Config:
 def run(config: Config) -> dict[str, Any]:
     """Respond with every system, measure, compare; prints tables, writes JSON and the report."""
     from rewards.named import Models
-    from rewriting.runtime.files import write_json
+    from rewriting.runtime.files.disk import write_json
 
     may_write(config.json, config.overwrite)
     may_write(config.html, config.overwrite)

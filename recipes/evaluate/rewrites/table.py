@@ -102,7 +102,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.named import Models
     from rewriting.report.curves import read_log
     from rewriting.report.page import write_report
-    from rewriting.runtime.files import write_json
+    from rewriting.runtime.files.disk import write_json
 
     may_write(config.json, config.overwrite)
     may_write(config.html, config.overwrite)

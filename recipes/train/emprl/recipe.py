@@ -23,7 +23,7 @@ from policies.training.ppo.settings import Settings
 from recipes.shared.accelerator import share_of, start_accelerator
 from recipes.shared.settings import Shared, check_kl, model_options
 from rewriting.errors import UserError
-from rewriting.runtime.model_options import ModelOptions
+from rewriting.runtime.models.options import ModelOptions
 from rewriting.runtime.settings import borrowed, check_bounds, lasting, setting
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from rewriting.errors import UserError
 from rewriting.exchange import LEVELS, MECHANISMS, Exchange, Label
-from rewriting.runtime.files import disk_errors
-from rewriting.runtime.json_files import parse_json
+from rewriting.runtime.files.disk import disk_errors
+from rewriting.runtime.files.json_files import parse_json
 from rewriting.runtime.processes import (
     across_processes,
     locked_for_all,

@@ -42,7 +42,7 @@ from recipes.train.grpo.warm_start import (
     warm_up,
 )
 from rewriting.errors import UserError
-from rewriting.runtime.json_files import read_json
+from rewriting.runtime.files.json_files import read_json
 from rewriting.runtime.settings import borrowed, check_bounds, lasting, setting
 
 logger = logging.getLogger(__name__)
@@ -109,7 +109,7 @@ def run(config: Config) -> dict[str, Any]:
     from policies.chat.rewriter import RewriterSettings, write_rewriter
     from recipes.shared.sources import drawn, load_splits
     from rewards.named import Models, build_rewards
-    from rewriting.runtime.files import disk_errors, write_json
+    from rewriting.runtime.files.disk import disk_errors, write_json
 
     config = check(config)
     output = Path(config.output)
@@ -222,7 +222,7 @@ def read_object(path: Path) -> dict[str, Any] | None:
 
 def refuse_encoder_decoder(name: str) -> None:
     """TRL would fail at its first step, with a confusing error."""
-    from rewriting.runtime.models import load_config
+    from rewriting.runtime.models.named import load_config
 
     if getattr(load_config(name), "is_encoder_decoder", False):
         raise UserError(

@@ -13,7 +13,7 @@ from recipes.shared import sharding
 from recipes.shared.accelerator import share_of
 from recipes.train.grpo.trl_settings import read_trl
 from rewriting.errors import UserError
-from rewriting.runtime.files import write_json
+from rewriting.runtime.files.disk import write_json
 from rewriting.runtime.processes import num_processes
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def make_trainer(
 
 def lora(config: Config) -> Any:
     """The LoRA matrices that are trained."""
-    from rewriting.runtime.lora import lora_config
+    from rewriting.runtime.language_models.lora import lora_config
 
     layers = [part.strip() for part in config.targets.split(",") if part.strip()]
     chosen = config.targets if config.targets == "all-linear" else layers

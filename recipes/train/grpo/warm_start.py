@@ -105,7 +105,7 @@ def supervise(config: Config, folder: Path, settings: dict[str, Any]) -> None:
     import trl
     from datasets import Dataset
 
-    from rewriting.runtime.files import disk_errors, write_json
+    from rewriting.runtime.files.disk import disk_errors, write_json
 
     exchanges = edited_exchanges(config.warm_data, config.keep_crisis)
     steps = config.warm_steps or 0

@@ -26,7 +26,7 @@ from recipes.shared.cards import command, write_card
 from recipes.shared.settings import PARTNER_REWARDS, Shared, check_kl, kl_penalty, model_options
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
-from rewriting.runtime.model_options import ModelOptions
+from rewriting.runtime.models.options import ModelOptions
 from rewriting.runtime.settings import borrowed, check_bounds, given, lasting, setting
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ def start_agent(config: Config) -> EditAgent:
     from policies.editing.agent import EditAgent
     from policies.editing.settings import EditSettings
     from policies.named import policy_folder
-    from rewriting.runtime.backbone import Backbone
+    from rewriting.runtime.language_models.backbone import Backbone
 
     changes: dict[str, Any] = {
         "span_length": config.span_length,

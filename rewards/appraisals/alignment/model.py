@@ -23,7 +23,7 @@ from rewards.appraisals.appraiser import SHIPPED_NAMES
 from rewards.appraisals.sentence_states import SentenceStates
 from rewriting.data.appraisals import APPRAISALS
 from rewriting.errors import UserError
-from rewriting.runtime.tensors import load_tensors, save_tensors
+from rewriting.runtime.files.tensors import load_tensors, save_tensors
 
 SHIPPED = Path(__file__).parents[2] / "shipped" / "alignment"
 SETTINGS, WEIGHTS = "alignment.json", "alignment.safetensors"
@@ -152,7 +152,7 @@ class SiameseAlignment:
 
     def save(self, folder: str | Path) -> None:
         """Write what was trained, and the encoder by name."""
-        from rewriting.runtime.files import write_json
+        from rewriting.runtime.files.disk import write_json
 
         folder = Path(folder)
         both = nn.ModuleDict({"states": self.states, "head": self.head})
@@ -205,7 +205,7 @@ def load_alignment(name: str = "", *, states: SentenceStates | None = None) -> A
     folder = SHIPPED if name in SHIPPED_NAMES else Path(name).expanduser()
     if (folder / SETTINGS).is_file():
         return SiameseAlignment.load(folder, states=states)
-    from rewriting.runtime.models import load_sentence_encoder
+    from rewriting.runtime.models.named import load_sentence_encoder
 
     return SimilarityAlignment(load_sentence_encoder(name), name=name)
 

@@ -28,10 +28,10 @@ from rewards.identifiers.rationales import (
 )
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
-from rewriting.runtime.files import write_json
-from rewriting.runtime.lora import add_lora
-from rewriting.runtime.models import load_encoder
-from rewriting.runtime.tensors import load_tensors, save_tensors
+from rewriting.runtime.files.disk import write_json
+from rewriting.runtime.files.tensors import load_tensors, save_tensors
+from rewriting.runtime.language_models.lora import add_lora
+from rewriting.runtime.models.named import load_encoder
 
 SETTINGS, WEIGHTS = "identifier.json", "identifier.safetensors"
 PAIRS_AT_ONCE = 512  # bounds the memory of encoded texts

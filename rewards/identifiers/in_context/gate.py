@@ -29,8 +29,8 @@ import numpy as np
 
 from rewriting.data.appraisals import sentence_bounds
 from rewriting.errors import UserError
-from rewriting.runtime.files import write_json
-from rewriting.runtime.tensors import load_tensors, save_tensors
+from rewriting.runtime.files.disk import write_json
+from rewriting.runtime.files.tensors import load_tensors, save_tensors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -172,7 +172,7 @@ class ContextGate:
     def load(cls, folder: Path | str, *, encoder: Any = None, batch_size: int = 1) -> Self:
         """The gate in a folder that `save` has written; its encoder comes by name."""
         from rewards.identifiers.seed_sentences import SentenceVectors
-        from rewriting.runtime.models import load_sentence_encoder
+        from rewriting.runtime.models.named import load_sentence_encoder
 
         path = Path(folder)
         if not (path / SETTINGS).is_file() or not (path / WEIGHTS).is_file():

@@ -33,8 +33,8 @@ from rewards.identifiers.seed_sentences import (
 )
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
-from rewriting.runtime.files import write_json
-from rewriting.runtime.tensors import load_tensors, save_tensors
+from rewriting.runtime.files.disk import write_json
+from rewriting.runtime.files.tensors import load_tensors, save_tensors
 from rewriting.sentences import split_sentences
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class Micromodels:
     @classmethod
     def load(cls, folder: Path | str, *, encoder: Any = None, batch_size: int = 1) -> Self:
         """Load a folder that `save` has written; its encoder comes by name unless given."""
-        from rewriting.runtime.models import load_sentence_encoder
+        from rewriting.runtime.models.named import load_sentence_encoder
 
         path = Path(folder)
         if not (path / SETTINGS).is_file() or not (path / WEIGHTS).is_file():

@@ -28,11 +28,11 @@ from types import FrameType
 from typing import Any, Protocol, Self
 
 from rewriting.errors import UserError
-from rewriting.runtime.files import disk_errors
-from rewriting.runtime.folders import damage, only_writer, publish, write_manifest
-from rewriting.runtime.json_files import parse_json, read_text
+from rewriting.runtime.files.disk import disk_errors
+from rewriting.runtime.files.folders import damage, only_writer, publish, write_manifest
+from rewriting.runtime.files.json_files import parse_json, read_text
+from rewriting.runtime.files.trees import pack, unpack
 from rewriting.runtime.processes import across_processes
-from rewriting.runtime.trees import pack, unpack
 
 logger = logging.getLogger(__name__)
 STATE = "state.json"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rewriting.runtime.files import disk_errors
+from rewriting.runtime.files.disk import disk_errors
 
 
 def write_lines(path: Path, rows: Sequence[Mapping[str, Any]], mode: str) -> None:

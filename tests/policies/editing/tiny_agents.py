@@ -8,7 +8,7 @@ from policies.editing.agent import EditAgent
 from policies.editing.settings import EditSettings
 from rewriting import Exchange
 from rewriting.loop import EditState
-from rewriting.runtime.backbone import Backbone
+from rewriting.runtime.language_models.backbone import Backbone
 from tests.tiny_lm import CHARACTERS, tiny_llama, tiny_tokenizer
 
 STATES = [

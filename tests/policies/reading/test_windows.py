@@ -13,7 +13,7 @@ from policies.generating.settings import GeneratorSettings
 from policies.reading.cached_reading import Reading
 from policies.reading.windows import attention_window, check_window
 from rewriting.errors import UserError
-from rewriting.runtime.backbone import Backbone
+from rewriting.runtime.language_models.backbone import Backbone
 from tests.policies.editing.tiny_agents import STATES, tiny_backbone
 from tests.tiny_lm import CHARACTERS, tiny_tokenizer
 

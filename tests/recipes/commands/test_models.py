@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from recipes.commands.models import app
 from rewriting.errors import UserError
-from rewriting.runtime import models
+from rewriting.runtime.models import named as models
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from rewriting.data import load_exchanges
 from rewriting.edits import Edit, apply_edits
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
-from rewriting.runtime.backbone import Backbone
 from rewriting.runtime.cache import ScoreCache
+from rewriting.runtime.language_models.backbone import Backbone
 from rewriting.sentences import split_sentences
 
 TOLERANCE = 1e-5

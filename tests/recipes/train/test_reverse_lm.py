@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from recipes.entry import run_training
 from recipes.train.reverse_lm import Config, run
 from rewards.terms.mutual_information import MutualInformation, backward_prefixes
-from rewriting.runtime.backbone import Backbone
+from rewriting.runtime.language_models.backbone import Backbone
 from tests.tiny_lm import write_tiny_llama
 
 ROOT = Path(__file__).parents[3]

@@ -18,7 +18,7 @@ from rewards.appraisals.prompts import (
 )
 from rewards.appraisals.units import LABELS, Unit
 from rewriting.errors import UserError
-from rewriting.runtime.models import kind_of
+from rewriting.runtime.models.named import kind_of
 from tests.tiny_lm import CHARACTERS, tiny_tokenizer, write_tiny_llama
 from tests.tiny_t5 import tiny_t5, tiny_t5_tokenizer
 

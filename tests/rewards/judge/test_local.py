@@ -13,8 +13,12 @@ from rewards.judge.methods import Likelihood
 from rewards.judge.question import Question
 from rewards.judge.rubric import load_rubric
 from rewriting.errors import UserError
-from rewriting.runtime.backbone import Backbone
-from rewriting.runtime.log_probs import log_probs_after, next_token_log_probs, read_prefix
+from rewriting.runtime.language_models.backbone import Backbone
+from rewriting.runtime.language_models.log_probs import (
+    log_probs_after,
+    next_token_log_probs,
+    read_prefix,
+)
 from tests.tiny_lm import tiny_llama, tiny_tokenizer
 
 CHAT = (

@@ -13,7 +13,7 @@ from rewards.named import Models
 from rewards.reading.critic import SecondOpinion
 from rewards.reading.reader import SETTINGS, WEIGHTS, Reading, SentenceReader
 from rewriting.errors import UserError
-from rewriting.runtime.tuned_encoder import TunedEncoder
+from rewriting.runtime.language_models.tuned_encoder import TunedEncoder
 from tests.rewards.fakes import ODD_TEXTS, FakeIdentifier
 from tests.rewards.reading.tiny import in_half_precision, write_tiny_bert
 

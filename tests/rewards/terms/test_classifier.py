@@ -13,8 +13,8 @@ from rewards.named import Models, build_rewards
 from rewards.protocol import RewardError, name_of
 from rewards.terms.classifier import ClassifierOptions, ClassifierReward, values_of
 from rewriting.errors import UserError
-from rewriting.runtime import models as runtime_models
-from rewriting.runtime.models import load_classifier
+from rewriting.runtime.models import named as runtime_models
+from rewriting.runtime.models.named import load_classifier
 from tests.tiny_lm import CHARACTERS, tiny_tokenizer, write_tiny_llama
 
 EMOTIONS = ("anger", "caring", "joy")

@@ -5,8 +5,8 @@ import math
 import pytest
 
 from rewards.terms.fluency import Fluency, Perplexity
-from rewriting.runtime.backbone import Backbone
-from tests.rewriting.runtime.test_backbone import change, one_by_one
+from rewriting.runtime.language_models.backbone import Backbone
+from tests.rewriting.runtime.language_models.test_backbone import change, one_by_one
 from tests.tiny_lm import tiny_llama, tiny_tokenizer
 
 TEXTS = ["I am sorry.", "Hm", "That must have been really hard for you.", "Hm"]

@@ -13,7 +13,7 @@ from rewards.terms.kl import (
     KLPenalty,
     kl_penalty,
 )
-from rewriting.runtime.kl import ESTIMATORS, k1, k2, k3, per_token
+from rewriting.runtime.language_models.kl import ESTIMATORS, k1, k2, k3, per_token
 
 LOG_PROB = torch.log(torch.tensor([0.5, 0.1]))
 REFERENCE = torch.log(torch.tensor([0.25, 0.2]))

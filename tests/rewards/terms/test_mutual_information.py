@@ -6,8 +6,8 @@ import pytest
 
 from rewards.terms.mutual_information import BACKWARD_PREFIX, FORWARD_PREFIX, MutualInformation
 from rewriting.errors import UserError
-from rewriting.runtime.backbone import Backbone
-from tests.rewriting.runtime.test_backbone import change, one_by_one
+from rewriting.runtime.language_models.backbone import Backbone
+from tests.rewriting.runtime.language_models.test_backbone import change, one_by_one
 from tests.tiny_lm import tiny_llama, tiny_tokenizer
 
 SEEKERS = ["I lost my job.", "My cat died yesterday and I cry."]

@@ -58,7 +58,7 @@ def test_blank_texts_and_vectors_of_zeros_score_0(text: str) -> None:
 
 @pytest.mark.integration
 def test_the_real_encoder_knows_what_a_reply_is_about() -> None:
-    from rewriting.runtime.models import load_sentence_encoder
+    from rewriting.runtime.models.named import load_sentence_encoder
 
     encoder = load_sentence_encoder("minilm-l6")
     seeker = "I failed my driving test for the third time."

@@ -18,7 +18,7 @@ from rewards.terms import coherence
 from rewriting import MECHANISMS, Edit, Exchange, Rewrite
 from rewriting.measures.measure import measures_table
 from rewriting.measures.rewrites import MEASURES, ON_REQUEST, Outcome
-from rewriting.runtime.models import load_sentence_encoder
+from rewriting.runtime.models.named import load_sentence_encoder
 from tests.recipes.words import Words
 from tests.rewards.judge.server import Reply, completion, serving
 from tests.tiny_lm import write_tiny_encoder, write_tiny_llama

@@ -74,7 +74,7 @@ def test_of_a_row_with_some_levels_the_others_are_labelled(
 
 
 def test_runs_that_share_a_file_take_turns(identifier: Counting, tmp_path: Path) -> None:
-    from rewriting.runtime.folders import locked
+    from rewriting.runtime.files.folders import locked
 
     file, order = tmp_path / "targets.jsonl", []
 

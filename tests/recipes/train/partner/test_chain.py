@@ -11,7 +11,7 @@ from recipes.entry import run_evaluation, run_training
 from recipes.evaluate.rewrites import table as evaluate_rewrites
 from recipes.train.partner import recipe as partner
 from rewards.terms import coherence
-from rewriting.runtime.models import load_sentence_encoder
+from rewriting.runtime.models.named import load_sentence_encoder
 from tests.recipes.train.partner.test_recipe import ROWS, SETTINGS, flags, write_tiny_identifier
 from tests.tiny_lm import write_tiny_llama
 

@@ -25,7 +25,7 @@ from recipes.shared.sources import load_splits
 from recipes.train.partner.recipe import Config, run
 from rewards.identifiers.epitome.identifier import Architecture, EpitomeIdentifier
 from rewriting import Exchange
-from rewriting.runtime.backbone import Backbone
+from rewriting.runtime.language_models.backbone import Backbone
 from tests.tiny_lm import write_tiny_encoder, write_tiny_llama
 
 ROOT = Path(__file__).parents[4]

@@ -15,7 +15,7 @@ from rewards.identifiers.named import load_identifier
 from rewards.identifiers.seed_sentences import Seeds, SentenceVectors
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
-from rewriting.runtime.models import load_sentence_encoder
+from rewriting.runtime.models.named import load_sentence_encoder
 from tests.rewards.fakes import ODD_TEXTS
 from tests.rewards.identifiers.hand_made import HandMade, labels_of
 from tests.tiny_lm import write_tiny_encoder

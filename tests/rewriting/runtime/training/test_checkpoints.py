@@ -13,10 +13,10 @@ import torch
 import torch.distributed as distributed
 
 from rewriting.errors import UserError
-from rewriting.runtime.folders import write_manifest
+from rewriting.runtime.files.folders import write_manifest
+from rewriting.runtime.files.trees import pack, unpack
 from rewriting.runtime.seeds import derive_seed
 from rewriting.runtime.training.checkpoints import Checkpoints, load_checkpoint
-from rewriting.runtime.trees import pack, unpack
 
 
 def make_run() -> dict[str, torch.nn.Module | torch.optim.Optimizer]:

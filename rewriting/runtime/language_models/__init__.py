@@ -1,0 +1,1 @@
+"""What a language model is used for: roles on one backbone, log-probabilities, KL, LoRA."""

@@ -1,0 +1,116 @@
+"""A sentence encoder with LoRA on every linear layer: texts to vectors, in training and in use.
+
+Legend: N texts, T tokens, D width of a vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from rewriting.errors import UserError
+from rewriting.runtime.batches import batches_by_length, max_padding
+from rewriting.runtime.language_models.lora import add_lora
+from rewriting.runtime.models.named import load_encoder
+
+CPU_BATCH_TOKENS = 1024
+GPU_BATCH_TOKENS = 8192
+
+
+class TunedEncoder(nn.Module):
+    """A pretrained encoder, frozen but for its LoRA matrices (arXiv 2106.09685), mean-pooled.
+
+    rank: of the LoRA matrices; alpha is twice the rank; with 0 there are none, and nothing is
+    trained. A text longer than `max_tokens` is cut. layers: only the first so many of the encoder
+    are used; 0: all. The upper layers of a sentence encoder are tuned to topics.
+    """
+
+    def __init__(self, name: str, rank: int, max_tokens: int, layers: int = 0) -> None:
+        super().__init__()
+        self.name, self.rank, self.max_tokens, self.layers = name, rank, max_tokens, layers
+        # Heads are float32, and a score outside autocast must not meet another type.
+        self.encoder, self.tokenizer = load_encoder(name, torch.float32)
+        self.encoder.requires_grad_(False)
+        if layers:
+            cut(self.encoder, layers, name)
+        if rank:
+            add_lora(self.encoder, rank, alpha=2 * rank)
+        self.width = int(self.encoder.config.hidden_size)
+
+    def forward(self, texts: Sequence[str]) -> Tensor:
+        """[N, D]: unit vectors. Rows of similar length are encoded together."""
+        ids = [self._tokens(text) for text in texts]
+        device = next(self.encoder.parameters()).device
+        most = CPU_BATCH_TOKENS if device.type == "cpu" else GPU_BATCH_TOKENS
+        vectors: dict[int, Tensor] = {}
+        for batch in batches_by_length([len(row) for row in ids], most, max_padding(device)):
+            rows = [torch.tensor(ids[i]) for i in batch]
+            ids_NT = nn.utils.rnn.pad_sequence(rows, batch_first=True).to(device)
+            mask_NT = nn.utils.rnn.pad_sequence(
+                [torch.ones_like(row) for row in rows], batch_first=True
+            ).to(device)
+            states_NTD = self.encoder(input_ids=ids_NT, attention_mask=mask_NT).last_hidden_state
+            weights_NT1 = mask_NT[..., None].to(states_NTD.dtype)
+            mean_ND = (states_NTD * weights_NT1).sum(1) / weights_NT1.sum(1)
+            vectors |= dict(zip(batch, normalize(mean_ND, dim=-1), strict=True))
+        return torch.stack([vectors[i] for i in range(len(texts))])
+
+    def _tokens(self, text: str) -> list[int]:
+        """The ids of a text, cut; a blank text is one padding token."""
+        found: Any = self.tokenizer(text, truncation=True, max_length=self.max_tokens)
+        return found["input_ids"] or [self.tokenizer.pad_token_id or 0]
+
+    def merge(self) -> None:
+        """Add the LoRA matrices into the weights, so that they cost nothing in use."""
+        layers: Any = [part for part in self.modules() if hasattr(part, "lora_A")]
+        for layer in layers:
+            layer.merge()
+
+
+def cut(encoder: Any, layers: int, name: str) -> None:
+    """Keep the first so many layers of an encoder, in place."""
+    stack: Any = getattr(encoder, "encoder", None)
+    there = getattr(stack, "layer", None)
+    if there is None:
+        raise UserError(f"{name}: the layers of this encoder cannot be cut; give layers 0.")
+    if not 0 < layers <= len(there):
+        raise UserError(f"{name} has {len(there)} layers, so layers is 0 to {len(there)}.")
+    stack.layer = there[:layers]
+
+
+def ready(module: Any) -> Any:
+    """A loaded module for use alone: frozen, and all of it where its encoder is."""
+    module.requires_grad_(False).eval()
+    return module.to(next(module.encode.encoder.parameters()).device)
+
+
+def trained_names(module: nn.Module) -> list[str]:
+    """What differs from the pretrained encoder: LoRA matrices, heads, and the heads' buffers."""
+    names = [name for name, _ in (*module.named_parameters(), *module.named_buffers())]
+    return [name for name in names if ".lora_" in name or "encode." not in name]
+
+
+def trained_tensors(module: nn.Module, dtype: torch.dtype = torch.float16) -> dict[str, Tensor]:
+    """What was trained, in half precision. A module whose LoRA is merged cannot be saved again."""
+    if any(getattr(part, "merged", False) for part in module.modules()):
+        raise ValueError("the LoRA matrices are merged into the weights already")
+    state = module.state_dict()
+    return {
+        name: state[name].detach().to("cpu", dtype).contiguous() for name in trained_names(module)
+    }
+
+
+def load_trained(module: nn.Module, tensors: dict[str, Tensor]) -> str | None:
+    """Put saved tensors in their places; what does not fit, if anything does not."""
+    state, names = module.state_dict(), trained_names(module)
+    for name in sorted({*names, *tensors}):
+        if name not in tensors or name not in names:
+            return f"{name} is in {'its settings' if name in names else 'its weights'} alone"
+        if state[name].shape != tensors[name].shape:
+            return f"{name} has another shape"
+    module.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, strict=False)
+    return None

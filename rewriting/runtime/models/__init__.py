@@ -1,0 +1,1 @@
+"""Models by name: where they come from, how they are installed and loaded."""
