@@ -32,10 +32,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
-from rewriting.ab.create import Output, create_study
-from rewriting.ab.store import Store
-from rewriting.ab.study import CRITERIA, save_study
-from rewriting.ab.tokens import new_token, token_hash
+from rewriting.ab.server.tokens import new_token, token_hash
+from rewriting.ab.study.create import Output, create_study
+from rewriting.ab.study.store import Store
+from rewriting.ab.study.study import CRITERIA, save_study
 
 TICKET = re.compile(r'name="ticket" value="([^"]+)"')
 START_SECONDS = 120.0  # how long a start may take on a machine that does much else

@@ -26,8 +26,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from rewriting.ab.plan import Assumptions, confirmed, fewest_items, simulated_power
-from rewriting.ab.simulation import simulated_votes
+from rewriting.ab.study.plan import Assumptions, confirmed, fewest_items, simulated_power
+from rewriting.ab.study.simulation import simulated_votes
 from rewriting.statistics.intervals import drawn_counts, percentile_interval
 from rewriting.statistics.shares import score_interval
 from rewriting.statistics.two_way import Clustered, clustered, two_way_bootstrap

@@ -1,8 +1,8 @@
 """Do raters agree? Krippendorff's alpha over drawn items.
 
-evalica computes alpha itself (rewriting/ab/statistics.py); its bootstrap draws pairs of votes as if
-they were independent. Agreement is a matter of which items were judged, so items are drawn here,
-for all draws at once.
+evalica computes alpha itself (rewriting/ab/results/statistics.py); its bootstrap draws pairs of
+votes as if they were independent. Agreement is a matter of which items were judged, so items are
+drawn here, for all draws at once.
 
 Legend: B draws, U items, C categories.
 """

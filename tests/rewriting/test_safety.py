@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rewriting import Exchange, UserError
-from rewriting.ab.texts import HELP_RESOURCES
+from rewriting.ab.study.texts import HELP_RESOURCES
 from rewriting.safety import HELP, Gate, Verdict, check_output, check_post, gravest, scrub
 from rewriting.safety.help import emergency_numbers
 from rewriting.safety.needed_words import needed

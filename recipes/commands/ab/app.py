@@ -14,8 +14,8 @@ from rewriting.data.rows import Row, raise_bad_row, read_rows
 from rewriting.errors import UserError
 
 if TYPE_CHECKING:
-    from rewriting.ab.create import Output
-    from rewriting.ab.study import Criterion, Study
+    from rewriting.ab.study.create import Output
+    from rewriting.ab.study.study import Criterion, Study
 
 app = typer.Typer(help="Blinded human A/B studies in the browser.", no_args_is_help=True)
 app.command("plan", epilog=ab_results.PLAN)(ab_results.plan)
@@ -90,9 +90,9 @@ def create(
     Sides and order are balanced for every rater and pair, and follow from the seed. Replies and
     texts that name a system are refused; posts in crisis are left out unless asked for.
     """
-    from rewriting.ab import texts
-    from rewriting.ab.create import create_study, named_in_posts, say
-    from rewriting.ab.study import CRITERIA, Exclusion, save_study
+    from rewriting.ab.study import texts
+    from rewriting.ab.study.create import create_study, named_in_posts, say
+    from rewriting.ab.study.study import CRITERIA, Exclusion, save_study
 
     study = create_study(
         read_systems(system),
@@ -176,7 +176,7 @@ KEYS: tuple[Callable[[Cells], str], ...] = (_by_posts, _by_id, _by_seeker_post)
 
 def read_output(row: Row, key_of: Callable[[Cells], str]) -> Output:
     """A system's reply: `rewritten_response`, or `response_post` in files that have no other."""
-    from rewriting.ab.create import Output
+    from rewriting.ab.study.create import Output
 
     where = f"{row.file}, line {row.line}"
     reply = row.cells.get("rewritten_response", row.cells.get("response_post"))
@@ -192,7 +192,7 @@ def read_output(row: Row, key_of: Callable[[Cells], str]) -> Output:
 
 
 def read_criterion(text: str) -> Criterion:
-    from rewriting.ab.study import Criterion
+    from rewriting.ab.study.study import Criterion
 
     name, equals, question = (part.strip() for part in text.partition("="))
     if not equals or not question:

@@ -12,9 +12,9 @@ from recipes.shared.extras import extra_needed
 from rewriting.errors import UserError
 
 if TYPE_CHECKING:
-    from rewriting.ab.plan import Assumptions, Plan
-    from rewriting.ab.store import Store
-    from rewriting.ab.study import Study
+    from rewriting.ab.study.plan import Assumptions, Plan
+    from rewriting.ab.study.store import Store
+    from rewriting.ab.study.study import Study
 
 PLAN = (
     "Examples:  rewriting ab plan  ·  rewriting ab plan --win-rate 0.7 --criteria 1 --raters 6  ·  "
@@ -86,7 +86,7 @@ def plan(
         )
     refuse_existing(json, overwrite=overwrite)
     with extra_needed("ab"):
-        from rewriting.ab.plan import RATERS, Assumptions, confirmed, plan_json, plans
+        from rewriting.ab.study.plan import RATERS, Assumptions, confirmed, plan_json, plans
     from rewriting.runtime.files.disk import write_json
 
     assumptions = Assumptions(
@@ -128,8 +128,8 @@ def show_plans(assumptions: Assumptions, found: list[Plan], simulate: bool) -> N
 
 
 def open_study(folder: Path) -> tuple[Study, Store]:
-    from rewriting.ab.store import Store
-    from rewriting.ab.study import load_study
+    from rewriting.ab.study.store import Store
+    from rewriting.ab.study.study import load_study
 
     return load_study(folder), Store(folder)
 
@@ -144,9 +144,9 @@ def report(
     """What raters prefer: win rates, tests, intervals, agreement, and how good the votes are."""
     refuse_existing(json, html, csv, overwrite=overwrite)
     with extra_needed("ab"):
-        from rewriting.ab.analysis import analyse, last_revisions
-        from rewriting.ab.export import csv_text, write_text
-        from rewriting.ab.report import csv_rows, print_report, render
+        from rewriting.ab.results.analysis import analyse, last_revisions
+        from rewriting.ab.results.export import csv_text, write_text
+        from rewriting.ab.results.report import csv_rows, print_report, render
     from rewriting.runtime.files.disk import write_json
 
     study, store = open_study(study_dir)
@@ -199,7 +199,7 @@ def export(
     """Votes as CSV or JSON lines, preferences for TRL, or sheets for raters without a server."""
     chosen = format or _format_of(output)
     with extra_needed("ab"):
-        from rewriting.ab import export as exporting
+        from rewriting.ab.results import export as exporting
     study, store = open_study(study_dir)
     with store:
         if chosen is Format.sheet:
@@ -247,9 +247,9 @@ def export_sheets(
 
     The log notes who has a sheet: their work does not return to the pool while they are silent.
     """
-    from rewriting.ab.export import write_text
-    from rewriting.ab.sheet import render_sheet
-    from rewriting.ab.work import SHEET
+    from rewriting.ab.results.export import write_text
+    from rewriting.ab.server.sheet import render_sheet
+    from rewriting.ab.server.work import SHEET
 
     paths = {rater: folder / f"sheet-{rater}.html" for rater in raters or study.raters}
     refuse_existing(*paths.values(), overwrite=overwrite)
@@ -270,7 +270,7 @@ def import_(
 
     A file with anything wrong in it is refused as a whole, and the files after it too.
     """
-    from rewriting.ab.sheet import import_results
+    from rewriting.ab.server.sheet import import_results
 
     study, store = open_study(study_dir)
     with store:

@@ -14,8 +14,8 @@ from rewriting.errors import UserError
 from rewriting.web.hosts import base_url, host_name, listen
 
 if TYPE_CHECKING:
-    from rewriting.ab.store import Store
-    from rewriting.ab.study import Study
+    from rewriting.ab.study.store import Store
+    from rewriting.ab.study.study import Study
 
 StudyFolder = Annotated[Path, typer.Argument(metavar="STUDY_DIR", help="The study's folder.")]
 SERVE = (
@@ -59,10 +59,10 @@ def serve(
     import sys
 
     with extra_needed("ab"):  # starlette, uvicorn
-        from rewriting.ab import server as site
-    from rewriting.ab.store import Store
-    from rewriting.ab.study import load_study
-    from rewriting.ab.tokens import new_token
+        from rewriting.ab.server import server as site
+    from rewriting.ab.server.tokens import new_token
+    from rewriting.ab.study.store import Store
+    from rewriting.ab.study.study import load_study
 
     hosts = [host_name(name) for name in allow_host or []]
     plan = load_study(study)
@@ -96,8 +96,8 @@ def links(
     ] = 0,
 ) -> None:
     """Print links for raters who have none. A link is shown once: only its hash is kept."""
-    from rewriting.ab.store import Store
-    from rewriting.ab.study import load_study
+    from rewriting.ab.study.store import Store
+    from rewriting.ab.study.study import load_study
 
     plan = load_study(study)
     with Store(study) as store, store.transaction():
@@ -117,8 +117,8 @@ def revoke(
     rater: Annotated[list[int], typer.Argument(help="The raters whose links end.")],
 ) -> None:
     """End raters' links at once. Their votes stay; their open pairs return to the pool."""
-    from rewriting.ab.store import Store
-    from rewriting.ab.study import load_study
+    from rewriting.ab.study.store import Store
+    from rewriting.ab.study.study import load_study
 
     plan = load_study(study)
     with Store(study) as store:
@@ -136,8 +136,8 @@ def backup(
     """Copy a study with all votes, also while it is being served."""
     import shutil
 
-    from rewriting.ab.store import Store
-    from rewriting.ab.study import STUDY_FILE, VOTES_FILE, load_study, saved_checksum
+    from rewriting.ab.study.store import Store
+    from rewriting.ab.study.study import STUDY_FILE, VOTES_FILE, load_study, saved_checksum
     from rewriting.runtime.files.disk import disk_errors, fsync_file, fsync_folder
 
     load_study(study)
@@ -166,7 +166,7 @@ def backup(
 
 def new_links(plan: Study, store: Store, raters: Sequence[int] = ()) -> dict[int, str]:
     """Rater → token, for these and for planned raters who never had one."""
-    from rewriting.ab.tokens import new_token, token_hash
+    from rewriting.ab.server.tokens import new_token, token_hash
 
     linked = store.linked_raters()
     made = {rater: new_token() for rater in plan.raters if rater not in linked}

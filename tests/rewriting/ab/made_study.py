@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import combinations
 
-from rewriting.ab.study import Assignment, Criterion, Item, Study, Vote
+from rewriting.ab.study.study import Assignment, Criterion, Item, Study, Vote
 
 CRITERIA = (
     Criterion("empathic", "Which reply is more empathic?"),

@@ -8,11 +8,11 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from rewriting.ab.create import Output, create_study
-from rewriting.ab.server import RatingServer
-from rewriting.ab.store import Store
-from rewriting.ab.study import Study, save_study
-from rewriting.ab.tokens import Guesses, new_token, token_hash
+from rewriting.ab.server.server import RatingServer
+from rewriting.ab.server.tokens import Guesses, new_token, token_hash
+from rewriting.ab.study.create import Output, create_study
+from rewriting.ab.study.store import Store
+from rewriting.ab.study.study import Study, save_study
 
 SYSTEMS = ("northwind", "southsea")
 ADMIN = "admin-token-of-the-tests"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rewriting.ab.simulation import latent_correlation, rota, simulated_votes
+from rewriting.ab.study.simulation import latent_correlation, rota, simulated_votes
 from rewriting.statistics.shares import score_interval
 from rewriting.statistics.two_way import Clustered, clustered, two_way_bootstrap
 

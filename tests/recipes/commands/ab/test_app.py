@@ -11,9 +11,9 @@ import pytest
 
 from recipes.cli import main
 from rewriting import UserError
-from rewriting.ab.store import Ballot, Store
-from rewriting.ab.study import Study, load_study
-from rewriting.ab.tokens import token_hash
+from rewriting.ab.server.tokens import token_hash
+from rewriting.ab.study.store import Ballot, Store
+from rewriting.ab.study.study import Study, load_study
 from rewriting.web.hosts import host_name
 
 
@@ -240,8 +240,8 @@ def test_a_port_that_is_taken_is_one_line(study: Path, capsys: pytest.CaptureFix
 def test_without_the_extra_serve_says_what_to_install(
     study: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delitem(sys.modules, "rewriting.ab.server", raising=False)
-    monkeypatch.delattr("rewriting.ab.server", raising=False)
+    monkeypatch.delitem(sys.modules, "rewriting.ab.server.server", raising=False)
+    monkeypatch.delattr("rewriting.ab.server.server", raising=False)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert run("serve", study) == 1
     assert "empathic-rewriting[ab]" in capsys.readouterr().err

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rewriting.ab.store import Store
-from rewriting.ab.study import save_study
+from rewriting.ab.study.store import Store
+from rewriting.ab.study.study import save_study
 from tests.recipes.test_cli import Run, one_line_error, run
 from tests.rewriting.ab.made_study import cast, made_study
 

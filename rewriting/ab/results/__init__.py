@@ -1,0 +1,1 @@
+"""What the votes say: analysis, statistics, the report, and exports."""
