@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from rewriting import Exchange, Rewrite, UserError
 from rewriting.runtime.seeds import derive_seed
 from rewriting.safety import HELP, Gate, Verdict
-from rewriting.safety.invented import invented
+from rewriting.safety.outputs.invented import invented
 from rewriting.safety.verdict import gravest
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ data.
 
 from rewriting.safety.gate import Classifier, Gate, check_post
 from rewriting.safety.help import HELP
-from rewriting.safety.outputs import check_output
+from rewriting.safety.outputs.check import check_output
 from rewriting.safety.personal import scrub
 from rewriting.safety.verdict import LEVELS, Level, Verdict, gravest
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
 from rewriting.safety.help import HELP
-from rewriting.safety.outputs import check_output
-from rewriting.safety.rules import MAX_REASONS, Ruled, check_rules, ruled
+from rewriting.safety.outputs.check import check_output
+from rewriting.safety.rules.check import MAX_REASONS, Ruled, check_rules, ruled
 from rewriting.safety.verdict import CLEAR, LEVELS, Verdict, gravest
 
 if TYPE_CHECKING:
-    from rewriting.safety.reader import CrisisReader
+    from rewriting.safety.reader.crisis_reader import CrisisReader
 
 Classifier = Callable[[str], Any]
 """Text → a `Verdict`, or one of its levels: "clear", "unchecked", "possible", "crisis"."""
@@ -147,7 +147,7 @@ def read(reader: CrisisReader, text: str, found: Ruled) -> Verdict:
 
 def load_reader() -> CrisisReader:
     """The shipped reader; a UserError where the model that it stands on is not there."""
-    from rewriting.safety.reader import CrisisReader
+    from rewriting.safety.reader.crisis_reader import CrisisReader
 
     try:
         return CrisisReader.shared()

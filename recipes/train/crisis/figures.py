@@ -16,7 +16,7 @@ from rewriting.statistics.shares import wilson
 
 if TYPE_CHECKING:
     from recipes.train.crisis.recipe import Config
-    from rewriting.safety.reader import Bars, CrisisReader
+    from rewriting.safety.reader.crisis_reader import Bars, CrisisReader
 
 CRISIS_ALARMS = 0.01  # share of benign dev messages that the bar `crisis` may hold back
 CRISIS_ORDINARY = 0.002  # the same share of ordinary posts
@@ -55,7 +55,7 @@ class Judged:
 
 def judge(reader: CrisisReader, row: Message) -> Judged:
     from rewriting.safety.gate import SURE_WORDS
-    from rewriting.safety.rules import ruled
+    from rewriting.safety.rules.check import ruled
 
     found = ruled(row.text)
     sure = len(row.text.split()) >= SURE_WORDS
@@ -76,7 +76,7 @@ def choose_bars(
 
     Alarms that the rules raise whatever the reader says count, but do not make it impossible.
     """
-    from rewriting.safety.reader import Bars
+    from rewriting.safety.reader.crisis_reader import Bars
 
     crises = [judge(reader, row) for row in dev if row.crisis]
     groups = [

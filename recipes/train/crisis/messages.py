@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rewriting.data.load import SAMPLE
 from rewriting.errors import UserError
-from rewriting.safety.spelling import folded, plain_words
+from rewriting.safety.rules.spelling import folded, plain_words
 
 KIND_OF_REGISTER = {
     **dict.fromkeys(

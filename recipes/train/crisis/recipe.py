@@ -29,7 +29,7 @@ from recipes.train.crisis.messages import (
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from rewriting.safety.reader import CrisisReader
+    from rewriting.safety.reader.crisis_reader import CrisisReader
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ def run(config: Config) -> dict[str, Any]:
     from accelerate.utils import set_seed
 
     from rewriting.runtime.training.supervised import train
-    from rewriting.safety.reader import CrisisReader
+    from rewriting.safety.reader.crisis_reader import CrisisReader
 
     accelerator = supervised_accelerator()
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
@@ -169,7 +169,7 @@ def crisis_loss(
     import torch
     from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
-    from rewriting.safety.reader import KINDS
+    from rewriting.safety.reader.crisis_reader import KINDS
 
     logits_N, kinds_NK = reader([row.text for row in rows])
     crisis_N = torch.tensor([float(row.crisis) for row in rows], device=logits_N.device)

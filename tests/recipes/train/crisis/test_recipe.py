@@ -23,7 +23,7 @@ from recipes.train.crisis.messages import (
 )
 from recipes.train.crisis.recipe import Config, crisis_loss, run
 from rewriting.errors import UserError
-from rewriting.safety.reader import KINDS, Bars, CrisisReader, Reading
+from rewriting.safety.reader.crisis_reader import KINDS, Bars, CrisisReader, Reading
 from tests.rewards.reading.tiny import write_tiny_bert
 
 ROWS = [

@@ -31,10 +31,10 @@ from rewriting.runtime.language_models.tuned_encoder import (
     ready,
     trained_tensors,
 )
+from rewriting.safety.reader.windows import readings
 from rewriting.safety.verdict import CLEAR, Verdict
-from rewriting.safety.windows import readings
 
-SHIPPED = Path(__file__).parent / "shipped" / "crisis"
+SHIPPED = Path(__file__).parent.parent / "shipped" / "crisis"
 SETTINGS, WEIGHTS = "crisis.json", "crisis.safetensors"
 KINDS = (
     "suicide",

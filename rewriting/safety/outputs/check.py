@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rewriting.safety.phrases import load_phrases
-from rewriting.safety.spelling import folded, views
+from rewriting.safety.rules.phrases import load_phrases
+from rewriting.safety.rules.spelling import folded, views
 from rewriting.safety.verdict import Verdict, gravest
 
 FILE = Path(__file__).parent / "outputs.toml"

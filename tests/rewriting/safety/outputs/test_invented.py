@@ -3,7 +3,7 @@
 import pytest
 
 from rewriting.data import load_exchanges
-from rewriting.safety.invented import invented
+from rewriting.safety.outputs.invented import invented
 
 
 @pytest.mark.parametrize(

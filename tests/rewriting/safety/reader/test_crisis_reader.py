@@ -7,8 +7,15 @@ import torch
 
 from rewriting import Exchange, UserError
 from rewriting.safety import Gate, Verdict
-from rewriting.safety.reader import KINDS, SETTINGS, WEIGHTS, Bars, CrisisReader, Reading
-from rewriting.safety.windows import readings, windows
+from rewriting.safety.reader.crisis_reader import (
+    KINDS,
+    SETTINGS,
+    WEIGHTS,
+    Bars,
+    CrisisReader,
+    Reading,
+)
+from rewriting.safety.reader.windows import readings, windows
 from tests.rewards.reading.tiny import in_half_precision, write_tiny_bert
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rewriting.safety.disguise import disguised
-from rewriting.safety.languages import check_language
-from rewriting.safety.phrases import load_phrases
-from rewriting.safety.spelling import CLAUSE, folded, plain_words, views
+from rewriting.safety.rules.disguise import disguised
+from rewriting.safety.rules.languages import check_language
+from rewriting.safety.rules.phrases import load_phrases
+from rewriting.safety.rules.spelling import CLAUSE, folded, plain_words, views
 from rewriting.safety.verdict import CLEAR, LEVELS, Verdict, gravest
 
 OTHER_LANGUAGES = Path(__file__).parent / "other_languages.toml"

@@ -6,7 +6,7 @@ import pytest
 
 from rewriting.data.load import SAMPLE
 from rewriting.safety import check_post
-from rewriting.safety.languages import is_english
+from rewriting.safety.rules.languages import is_english
 
 ENGLISH = [
     "ok",

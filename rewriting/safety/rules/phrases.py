@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rewriting.safety.needed_words import Index, needed
-from rewriting.safety.spelling import BREAK
+from rewriting.safety.rules.needed_words import Index, needed
+from rewriting.safety.rules.spelling import BREAK
 from rewriting.safety.verdict import Level
 
 FILE = Path(__file__).parent / "phrases.toml"

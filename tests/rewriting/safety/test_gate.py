@@ -11,14 +11,14 @@ from rewriting import Exchange, UserError
 from rewriting.ab.study.texts import HELP_RESOURCES
 from rewriting.safety import HELP, Gate, Verdict, check_output, check_post, gravest, scrub
 from rewriting.safety.help import emergency_numbers
-from rewriting.safety.needed_words import needed
-from rewriting.safety.outputs import FILE as OUTPUTS
-from rewriting.safety.phrases import Kind, compiled, elements, load_phrases
-from rewriting.safety.rules import OTHER_LANGUAGES, ruled
-from rewriting.safety.spelling import folded, plain_words, tricky_words, views
-from tests.rewriting.spelling_tricks import mutated
+from rewriting.safety.outputs.check import FILE as OUTPUTS
+from rewriting.safety.rules.check import OTHER_LANGUAGES, ruled
+from rewriting.safety.rules.needed_words import needed
+from rewriting.safety.rules.phrases import Kind, compiled, elements, load_phrases
+from rewriting.safety.rules.spelling import folded, plain_words, tricky_words, views
+from tests.rewriting.safety.spelling_tricks import mutated
 
-POSTS = Path(__file__).parent / "safety_posts"
+POSTS = Path(__file__).parent / "posts"
 HALVES = {
     half: tomllib.loads((POSTS / f"{half}.toml").read_text(encoding="utf-8"))
     for half in ("tuning", "held_out")

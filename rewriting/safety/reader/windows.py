@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from rewriting.safety.spelling import folded, plain_words, tricky_words
+from rewriting.safety.rules.spelling import folded, plain_words, tricky_words
 
 WINDOW = 90
 """Words that are read at once. The messages it was trained on have 20 to 90."""

@@ -1,0 +1,1 @@
+"""What a rewrite must not say."""

@@ -1,0 +1,1 @@
+"""The learned reader of crises, beside the rules."""

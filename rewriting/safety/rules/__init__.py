@@ -1,0 +1,1 @@
+"""The rules of the gate: phrases, however they are spelt, and other languages."""
