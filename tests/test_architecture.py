@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,18 @@ POLICY_ROOMS = {
     },
 }
 """Room of policies/ → the other rooms, or the single files of them, that it may import."""
+RECIPE_ROOMS = ("train", "evaluate", "commands")
+ONE_WAY = (
+    "rewriting",
+    "rewriting.runtime",
+    "rewriting.ab",
+    "rewriting.safety",
+    "rewards",
+    "policies",
+    "recipes",
+)
+"""Packages whose rooms, and files beside the rooms, never need each other both ways."""
+MOST_FILES = 17
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -67,6 +80,50 @@ def test_rooms_of_the_policies_follow_the_arrows(room: str) -> None:
         for name in imports(path):
             if name.startswith("policies"):
                 assert f"{name}.".startswith(tuple(allowed)), f"{path} imports {name}"
+
+
+@pytest.mark.parametrize("package", ONE_WAY)
+def test_rooms_import_one_way(package: str) -> None:
+    """A room is a folder or a file of the package. Imports inside functions count as well."""
+    folder = ROOT.joinpath(*package.split("."))
+    rooms = {path.stem: path for path in folder.iterdir() if path.suffix == ".py"}
+    rooms |= {path.parent.name: path.parent for path in folder.glob("*/__init__.py")}
+    needs: dict[str, set[str]] = {}
+    for room, place in rooms.items():
+        files = place.rglob("*.py") if place.is_dir() else [place]
+        named = {name for path in files for name in imports(path)}
+        inside = {
+            name.removeprefix(f"{package}.") for name in named if name.startswith(f"{package}.")
+        }
+        needs[room] = {name.split(".")[0] for name in inside} & rooms.keys() - {room}
+    TopologicalSorter(needs).prepare()  # raises a CycleError, which names the rooms
+
+
+@pytest.mark.parametrize("room", RECIPE_ROOMS)
+def test_no_recipe_imports_another(room: str) -> None:
+    """A recipe, table or command is a file of its room, or a folder. It may import what is shared;
+    the command-line entries above the rooms are for nobody to import."""
+    paths = list((ROOT / "recipes" / room).rglob("*.py"))
+    assert paths
+    for path in paths:
+        own = path.relative_to(ROOT / "recipes" / room).parts[0].removesuffix(".py")
+        for name in imports(path):
+            if name.startswith("recipes"):
+                allowed = (f"recipes.{room}.{own}.", "recipes.shared.")
+                assert f"{name}.".startswith(allowed), f"{path} imports {name}"
+
+
+def test_what_recipes_share_imports_none_of_them() -> None:
+    for path in (ROOT / "recipes" / "shared").rglob("*.py"):
+        for name in imports(path):
+            if name.startswith("recipes"):
+                assert name.startswith("recipes.shared."), f"{path} imports {name}"
+
+
+@pytest.mark.parametrize("top", [*MAY_IMPORT, "tests"])
+def test_a_folder_is_small_enough_to_be_read(top: str) -> None:
+    for folder in [ROOT / top, *(ROOT / top).rglob("*/")]:
+        assert len(list(folder.glob("*.py"))) <= MOST_FILES, folder
 
 
 def loaded_after(statement: str) -> set[str]:
