@@ -90,7 +90,7 @@ TWO_PROCESSES = """
 import json, sys
 from pathlib import Path
 import torch.distributed as distributed
-from recipes import expected_targets
+from recipes.train.emprl import expected_targets
 from rewriting.exchange import MECHANISMS
 from tests.recipes.train.emprl.test_expected_targets import Encoder, exchanges
 

