@@ -11,18 +11,16 @@ import pytest
 import torch
 
 from recipes.entry import run_training
+from recipes.shared.kindness_sentences import Sentence
 from recipes.train.kindness import (
     Config,
-    Sentence,
     bar_for,
     counterfactual_sentences,
     hurt_loss,
     measure,
     run,
-    sentences,
 )
 from rewards.terms.kindness import KindnessModel
-from rewriting.errors import UserError
 from tests.rewards.reading.tiny import write_tiny_bert
 
 ROWS = [
@@ -157,17 +155,6 @@ def test_a_smoothed_label_is_best_met_short_of_certainty() -> None:
 
     assert loss(0.9) < min(loss(0.8), loss(0.97))
     assert loss(0.9) == pytest.approx(-0.9 * math.log(0.9) - 0.1 * math.log(0.1), rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    "line",
-    ['{"text": "You fool."}', '{"hurts": true}', "no json", "[1, 2]"],
-)
-def test_a_bad_line_is_named(line: str, given: Path, tmp_path: Path) -> None:
-    good = json.dumps(ROWS[0])
-    (tmp_path / "kindness_dev.jsonl").write_text(f"{good}\n{line}\n")
-    with pytest.raises(UserError, match=r"kindness_dev.jsonl, line 2: a line needs `text`"):
-        sentences(config(given, tmp_path, data=str(tmp_path)), "dev")
 
 
 def test_a_missing_file_is_one_line(
