@@ -27,12 +27,12 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, normalize
 
 from rewards.reading.labelled import Label, Page
-from rewards.reading.pair_encoder import PairEncoder, Row
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
 from rewriting.runtime.cache import BatchedScores
 from rewriting.runtime.files.disk import write_json
 from rewriting.runtime.files.tensors import load_tensors, save_tensors
+from rewriting.runtime.language_models.pair_encoder import PairEncoder, Row
 from rewriting.runtime.language_models.tuned_encoder import load_trained, ready, trained_tensors
 
 SHIPPED = Path(__file__).parent.parent / "shipped" / "sense"

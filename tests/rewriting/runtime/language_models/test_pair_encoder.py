@@ -3,7 +3,13 @@
 import pytest
 import torch
 
-from rewards.reading.pair_encoder import PADDING, PairEncoder, means, padded, visible
+from rewriting.runtime.language_models.pair_encoder import (
+    PADDING,
+    PairEncoder,
+    means,
+    padded,
+    visible,
+)
 from tests.rewards.reading.tiny import write_tiny_bert, write_tiny_mpnet
 
 POST, OTHER = "My dog died.", "I got the job, and it starts in May."
