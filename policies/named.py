@@ -30,14 +30,14 @@ def _generated() -> Policy:
     return GeneratedPolicy()
 
 
+def _nearest() -> Policy:
+    from policies.baselines.nearest import NearestPolicy
+
+    return NearestPolicy.load()
+
+
 def _bank() -> Policy:
-    from policies.baselines.bank import BankPolicy
-
-    return BankPolicy.load()
-
-
-def _partner() -> Policy:
-    return _folder(policy_folder("partner"), "partner")
+    return _folder(policy_folder("bank"), "bank")
 
 
 def _partner_start() -> Policy:
@@ -63,6 +63,10 @@ def _folder(folder: Path, name: str = "") -> Policy:
         from policies.baselines.prompted import PromptedPolicy
 
         return PromptedPolicy.load(folder, name=name)
+    if kind == "choosing_policy":
+        from policies.choosing.agent import ChoosingAgent
+
+        return ChoosingAgent.load(folder, name=name)
     if kind == "editor":
         from policies.chat.editor import ChatEditor
 
@@ -81,9 +85,9 @@ def policy_kind(folder: Path) -> str:
 
 
 def default_candidates(name: str) -> int:
-    """How many rewrites of a reply are worth ranking: as many as the bank has near sentences, four
-    of a policy that edits replies, one of any other."""
-    if name == "bank":
+    """How many rewrites of a reply are worth ranking: many where sentences are taken at random,
+    four of a policy that edits replies, one of any other."""
+    if name == "nearest":
         return 12
     return 4 if edits_replies(name) else 1
 
@@ -95,9 +99,15 @@ def edits_replies(name: str) -> bool:
     return known and policy_kind(folder) not in ("generator", "rewriter")
 
 
+def lends(name: str) -> bool:
+    """Whether a policy, by name or folder, says sentences that were written for somebody else."""
+    folder = TRAINED.get(name, Path(name).expanduser())
+    return name == "nearest" or (folder.is_dir() and policy_kind(folder) == "choosing_policy")
+
+
 SHIPPED = Path(__file__).parent / "shipped"
 TRAINED: dict[str, Path] = {
-    "partner": SHIPPED / "partner",
+    "bank": SHIPPED / "bank",
     "partner-start": SHIPPED / "partner_start",
     "emprl": SHIPPED / "emprl",
     "emprl-sft": SHIPPED / "emprl_sft",
@@ -105,13 +115,13 @@ TRAINED: dict[str, Path] = {
 """Trained policies that come with the package: name → folder."""
 
 POLICIES: dict[str, Callable[[], Policy]] = {
-    "partner": _partner,
     "partner-start": _partner_start,
     "emprl": _emprl,
     "emprl-sft": _emprl_sft,
     "prompted": _prompted,
     "generated": _generated,
     "generic": _generic,
+    "nearest": _nearest,
     "bank": _bank,
 }
 

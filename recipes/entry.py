@@ -19,6 +19,7 @@ from rewriting.runtime.processes import join_processes
 
 TRAINING: dict[str, str] = {
     "partner": "recipes.train.partner.recipe",
+    "bank": "recipes.train.bank",
     "grpo": "recipes.train.grpo.recipe",
     "identifier": "recipes.train.identifier",
     "emprl": "recipes.train.emprl.recipe",

@@ -23,7 +23,9 @@ POLICY_ROOMS = {
     "editing": {"reading"},
     "generating": {"reading"},
     "chat": {"reading"},
-    "baselines": {"reading", "chat"},
+    "baselines": {"reading", "chat", "choosing.bank"},
+    # Its actions are those of an edit policy, and its candidates are drawn as those are.
+    "choosing": {"reading", "editing.actions", "editing.several"},
     "training": {
         "editing.actions",
         # PPO knows the generator itself: it has no contract of its own as edit policies have.

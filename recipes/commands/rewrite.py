@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CHUNK = 64  # rows between two writes: little is lost by a stop, and rows can be sorted by length
 EPILOG = (
     "Examples:  rewriting rewrite --input sample:test --output out.jsonl  ·  "
-    "rewriting rewrite --input replies.csv --output out.jsonl --policy partner --seed 7  ·  "
+    "rewriting rewrite --input replies.csv --output out.jsonl --policy partner-start --seed 7  ·  "
     "rewriting rewrite --input replies.csv --output out.jsonl --num-candidates 8 --margin 1  ·  "
     'rewriting rewrite --seeker "I failed again." --response "Study harder."'
 )
@@ -42,9 +42,7 @@ def rewrite(
     response: Annotated[str | None, typer.Option(help="The response to it.")] = None,
     policy: Annotated[
         str,
-        typer.Option(
-            help="Who rewrites: bank, partner or another name, or a folder with a policy."
-        ),
+        typer.Option(help="Who rewrites: bank or another name, or a folder with a policy."),
     ] = "bank",
     num_candidates: Annotated[int, typer.Option(min=0, help=CANDIDATES_HELP)] = 0,
     margin: Annotated[float | None, typer.Option(min=0, help=MARGIN_HELP)] = None,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from recipes.shared.gated import Safety
-from recipes.shared.settings import PARTNER_REWARDS
+from recipes.shared.settings import LENDING_REWARDS, PARTNER_REWARDS
 
 if TYPE_CHECKING:
     from policies.best_of import BestOf
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MARGIN = 0.5
 CANDIDATES_HELP = (
-    "How many rewrites of each row are tried; the best one is written. 0 means 12 for the bank, 4 "
+    "How many rewrites of each row are tried; the best one is written. 0 means 12 for nearest, 4 "
     "for a policy that edits replies and 1 for any other."
 )
 MARGIN_HELP = (
@@ -56,6 +56,6 @@ class Rewriter:
 def rewards_for(policy: str) -> str:
     """What ranks candidates unless told otherwise. A sentence of the bank was written for somebody
     else, so it has to be surer to be welcome here than one that was written for this post."""
-    if policy != "bank":
-        return PARTNER_REWARDS
-    return PARTNER_REWARDS.replace("sense: 16.0", "sense: {weight: 16.0, floor: 0.6}")
+    from policies.named import lends
+
+    return LENDING_REWARDS if lends(policy) else PARTNER_REWARDS

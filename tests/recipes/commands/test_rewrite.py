@@ -91,15 +91,16 @@ def test_a_policy_that_edits_gets_four_candidates_and_a_margin(
 
 
 def test_how_many_candidates_there_are_follows_from_the_kind_of_policy() -> None:
-    assert edits_replies("partner")
+    assert edits_replies("bank")
     assert edits_replies("partner-start")
     assert not any(map(edits_replies, ("generic", "prompted", "emprl", "dice", "missing")))
-    assert [default_candidates(name) for name in ("bank", "partner", "generic")] == [12, 4, 1]
+    assert [default_candidates(name) for name in ("nearest", "bank", "generic")] == [12, 4, 1]
 
 
 def test_a_sentence_of_the_bank_has_to_be_surely_welcome() -> None:
-    assert rewards_mapping(rewards_for("partner"))["sense"] == 16
-    assert rewards_mapping(rewards_for("bank"))["sense"] == {"weight": 16, "floor": 0.6}
+    assert rewards_mapping(rewards_for("partner-start"))["sense"] == 16
+    for name in ("bank", "nearest"):
+        assert rewards_mapping(rewards_for(name))["sense"] == {"weight": 16, "floor": 0.6}
 
 
 def test_a_single_text_has_candidates_too(capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,7 +157,7 @@ def test_a_retrained_folder_is_another_policy(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "policy.json").write_text("{}")
     before = policy_digest(str(folder))
-    assert before == policy_digest(str(folder)) != policy_digest("partner")
+    assert before == policy_digest(str(folder)) != policy_digest("partner-start")
     (folder / "policy.json").write_text("{ }")
     assert policy_digest(str(folder)) != before
     (folder / "policy.json").rename(folder / "other.json")

@@ -268,7 +268,7 @@ def test_of_a_folder_the_train_file_alone_is_read(tmp_path: Path) -> None:
     [
         ({"stage": "third"}, "stage is both, sft, ppo"),
         ({"stage": "ppo", "from_policy": "nobody"}, "no trained policy 'nobody'"),
-        ({"stage": "ppo", "from_policy": "partner"}, "partner is no generator"),
+        ({"stage": "ppo", "from_policy": "bank"}, "bank is no generator"),
         ({"adapter": "magic"}, "there is no adapter 'magic'"),
         ({"adapter": "none"}, "nothing to train"),
         ({"steps": 0}, "^steps must be 1 or more, not 0"),

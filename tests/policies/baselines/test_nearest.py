@@ -1,39 +1,23 @@
-"""The bank: sentences of the most similar posts, in front of a reply or behind it."""
+"""A sentence of the most similar posts, in front of a reply or behind it."""
 
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-
-from policies.baselines.bank import BankPolicy, fitting_sentences, with_sentence
+from policies.baselines.nearest import NearestPolicy, with_sentence
+from policies.choosing.bank import Bank, fitting_sentences
 from rewriting import Exchange
+from tests.policies.choosing.tiny import Letters
 
 EXCHANGES = [Exchange("My cat is missing.", "Look around."), Exchange("I failed.", "Study. Sleep.")]
 
 
-class Letters:
-    """Unit vectors that count letters."""
-
-    def encode(self, texts: Sequence[str], **_: Any) -> Any:
-        counts = np.array([[text.lower().count(c) for c in "abcdefghijklmnop"] for text in texts])
-        return (counts + 0.01) / np.linalg.norm(counts + 0.01, axis=1, keepdims=True)
-
-
-def test_the_bank_holds_general_sentences_under_the_posts_they_fit() -> None:
-    bank = list(fitting_sentences())
-    assert len({one.sentence for one in bank}) > 2000
-    assert all(one.sentence.strip() and one.post.strip() for one in bank)
-
-
 def test_candidates_are_different_sentences_of_near_posts_and_the_seed_orders_them() -> None:
-    policy = BankPolicy(Letters())
+    bank = Bank(Letters(), list(fitting_sentences()))
+    policy = NearestPolicy(bank)
     rows = policy.rewrites(EXCHANGES, [1, 2, 3, 4])
     assert len(rows) == 4
     for number, exchange in enumerate(EXCHANGES):
         said = [row[number].edits[0].sentence for row in rows]
         assert len(set(said)) == 4
-        near = policy.nearest([exchange])[0]
-        assert set(said) <= set(near)
+        (near,) = bank.nearest([exchange.seeker_post], 16)
+        assert set(said) <= {bank.sentences[one.number] for one in near}
         assert all(row[number].exchange is exchange for row in rows)
     assert policy.rewrites(EXCHANGES, [1, 2, 3, 4]) == rows
     assert policy.rewrite(EXCHANGES, seed=1) == rows[0]

@@ -1,0 +1,1 @@
+"""An agent that chooses: where to edit a reply, and which kind sentence of others to say there."""

@@ -1,0 +1,53 @@
+"""What a choosing policy is, besides its weights: the file policy.json beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rewriting.runtime.files.policy_files import read_policy, write_policy
+from rewriting.runtime.settings import check_bounds, setting
+
+KIND: Final = "choosing_policy"
+
+
+@dataclass(frozen=True, slots=True)
+class ChoosingSettings:
+    """How a choosing policy is built, how it reads and how it samples."""
+
+    rank: int = setting(
+        6, "Rank of the LoRA matrices in the encoder; 0: none.", least=0, greatest=1024
+    )
+    layers: int = setting(
+        9, "Layers of the encoder that are used; 0: all of them.", least=0, greatest=1024
+    )
+    max_tokens: int = setting(160, "Longer posts are cut to this.", least=8, greatest=100_000)
+    width: int = setting(96, "Hidden units of each head.", least=1, greatest=16_384)
+    choices: int = setting(
+        24, "How many sentences of similar posts there are to choose from.", least=1, greatest=4096
+    )
+    span_length: int = setting(
+        4, "Number of sentences that the policy sees at once.", least=1, greatest=10_000
+    )
+    max_edits: int = setting(2, "Maximum number of edits per span.", least=1, greatest=10_000)
+    temperature: float = setting(1.0, "Sampling temperature.", above=0)
+    top_p: float = setting(
+        1.0,
+        "Nucleus sampling: probability mass that is kept. Below 1 for using a policy, not for "
+        "training one.",
+        above=0,
+        greatest=1,
+    )
+
+    def __post_init__(self) -> None:
+        check_bounds(self)
+
+
+def write_settings(folder: Path, encoder: str, settings: ChoosingSettings) -> None:
+    write_policy(folder, KIND, settings, encoder=encoder)
+
+
+def read_settings(folder: Path) -> tuple[str, ChoosingSettings]:
+    """The encoder's name and the settings; one clear line where the folder has none."""
+    return read_policy(folder, KIND, ChoosingSettings, called="a choosing policy", named="encoder")
