@@ -11,6 +11,7 @@ from typing import Any, Final
 from rewriting.report.run_summary import run_summary
 
 logger = logging.getLogger(__name__)
+Rows = Sequence[Mapping[str, float]]
 
 STAGES: Final = {"warm_start": "warm start", "sft": "supervised", "adaptation": "adaptation"}
 """Folders of stages before the last one, whose own log they hold, and what they are called."""
@@ -66,17 +67,15 @@ NEXT: Final[dict[str, tuple[str, ...]]] = {
 """Recipe → what one does next with its result."""
 
 
-def tell_ending(
-    recipe: str, output: str | Path, rows: Sequence[Mapping[str, float]] | None = None
-) -> None:
+def tell_ending(recipe: str, output: str | Path, rows: Rows | None = None) -> None:
     """Print the ending of a run, once, in the first process. rows: of a log that is no file."""
     print(ending(recipe, Path(output), rows), flush=True)
 
 
-def ending(recipe: str, output: Path, rows: Sequence[Mapping[str, float]] | None = None) -> str:
+def ending(recipe: str, output: Path, rows: Rows | None = None) -> str:
     """The stages with what rose and fell, the files that are there, and what to type next."""
-    stages = {title: read_log(output / folder) for folder, title in STAGES.items()}
-    stages[recipe] = read_log(output) if rows is None else list(rows)
+    stages: dict[str, Rows] = {title: read_log(output / folder) for folder, title in STAGES.items()}
+    stages[recipe] = read_log(output) if rows is None else rows
     lines = [line for title, log in stages.items() for line in run_summary(log, title)]
     files = [(output / name, about) for name, about in FILES.items() if (output / name).exists()]
     lines += ["files", *(f"  {path}: {about}" for path, about in files)] if files else []
