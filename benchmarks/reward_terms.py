@@ -44,13 +44,13 @@ from stopwatch import seconds
 
 from recipes.shared.settings import PARTNER_REWARDS
 from rewards.named import BUILT_INS, Models, build_rewards
-from rewards.new_sentences import new_sentences
 from rewards.reading.blocks import sentences_by_kind
 from rewards.reward_sum import RewardSum
 from rewriting.data import load_exchanges
 from rewriting.edits import Edit, apply_edits
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
+from rewriting.new_sentences import new_sentences
 from rewriting.runtime.batches import batches_by_length
 from rewriting.runtime.cache import ScoreCache
 from rewriting.runtime.language_models.backbone import Backbone

@@ -126,17 +126,20 @@ POLICIES: dict[str, Callable[[], Policy]] = {
 }
 
 
-def load_policy(name: str) -> Policy:
-    """The policy of that name or in that folder; heavy ones load their models now."""
-    if name in POLICIES:
-        return POLICIES[name]()
-    folder = Path(name).expanduser()
-    if name and folder.is_dir():
-        return _folder(folder)
-    raise UserError(
-        f"there is no policy {name!r}. Known policies: {', '.join(POLICIES)}; "
-        "or the folder of a trained one."
-    )
+def load_bare_policy(name: str) -> Policy:
+    """The policy of that name or in that folder, without the safety gate: for training and
+    evaluation. Heavy ones load their models now. `policies.load_policy` puts the gate around."""
+    check_policy_name(name)
+    return POLICIES[name]() if name in POLICIES else _folder(Path(name).expanduser())
+
+
+def check_policy_name(name: str) -> None:
+    """Refuse what is neither a name nor a folder, before any model is loaded."""
+    if name not in POLICIES and not (name and Path(name).expanduser().is_dir()):
+        raise UserError(
+            f"there is no policy {name!r}. Known policies: {', '.join(POLICIES)}; "
+            "or the folder of a trained one."
+        )
 
 
 def policy_digest(name: str) -> str:

@@ -66,12 +66,14 @@ class Rewrite:
     """An exchange, the edits in order, and the response they lead to.
 
     A policy that writes the whole response anew, rather than editing it sentence by sentence,
-    leaves `edits` empty.
+    leaves `edits` empty. `reasons`: why the safety gate gave the response back as it was, if it
+    did; empty in everything that a policy wrote.
     """
 
     exchange: Exchange
     rewritten_response: str
     edits: tuple[Edit, ...] = ()
+    reasons: tuple[str, ...] = ()
 
     @property
     def changed(self) -> bool:

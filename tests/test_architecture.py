@@ -148,6 +148,8 @@ HEAVY = {"torch", "transformers", "trl", "peft", "datasets", "sentence_transform
         "import rewards",
         "from rewards import build_rewards; build_rewards({'edit_size': 1.0})",
         "from rewards import load_identifier",
+        "from policies import GatedPolicy, load_policy",
+        "from recipes import load_rewriter",
         "import rewriting.runtime.models.named, rewriting.runtime.training.checkpoints",
         "import rewriting.measures.rewrites, rewriting.report.page",
         "import rewriting.safety; rewriting.safety.check_post('k1ll m y s e l f')",

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rewriting.runtime.models import named as models
+from tests.light import light_models
 from tests.rewards.tiny_trl import tiny_model
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -49,6 +50,22 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_custom_rewards(reader: Path) -> None:
     assert run_page(DOCS / "custom-rewards.md", reader) == 13
+
+
+def test_python(reader: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    light_models(monkeypatch)
+    assert run_page(DOCS / "python.md", reader) == 9
+
+
+@pytest.mark.integration
+def test_python_with_its_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run_page(DOCS / "python.md", tmp_path) == 9
+    out = capsys.readouterr().out
+    assert "partner: 2 steps" in out
+    assert (tmp_path / "runs" / "mine" / "policy" / "policy.json").is_file()
 
 
 def test_safety(reader: Path) -> None:

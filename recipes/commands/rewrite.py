@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recipes.shared.gated import Guard, Safety, rewrite_safely
+from policies.gated import Guard, rewrite_safely
+from recipes.shared.gated import Safety
 from recipes.shared.rewriter import CANDIDATES_HELP, MARGIN_HELP, Rewriter
 from recipes.shared.rows import output_row
 from recipes.shared.settings import PARTNER_REWARDS

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policies.gated import Choice, Gated, Guard, checked, rewrite_safely
 from recipes.shared.extras import extra_needed
-from recipes.shared.gated import Choice, Gated, Guard, Safety, checked, rewrite_safely
+from recipes.shared.gated import Safety
 from recipes.shared.rewriter import CANDIDATES_HELP, MARGIN_HELP, Rewriter
 from recipes.shared.rows import feedback_row, output_row, score_row
 from rewriting.changes import changes
@@ -139,11 +140,10 @@ def serve(
 
 def check_names(policy: str, model: str) -> None:
     """Refuse an unknown policy or identifier before any model is loaded."""
-    from policies.named import POLICIES, load_policy
+    from policies.named import check_policy_name
     from rewards.identifiers.named import ENSEMBLE, JUDGE, kind_of
 
-    if policy not in POLICIES and not Path(policy).expanduser().is_dir():
-        load_policy(policy)  # says which there are
+    check_policy_name(policy)
     if not model.startswith((ENSEMBLE, JUDGE)):
         kind_of(model)
 

@@ -1,41 +1,27 @@
-"""Rewriting behind the safety gate: what is held back, what is rejected, what a line says of it.
-
-A post that is a crisis, possibly one, or in a language that the gate cannot read, gets its reply
-back as it was. A rewrite that says what a machine must not say, or has a new sentence that the
-kindness model finds hurtful, that the sense model finds wrong for its post, or that speaks of
-people whom nobody named, is rejected, and the next candidate is taken; where none is left, the
-reply comes back as it was, with the reason.
-"""
+"""The gate of a command: its flags, and the models that read new sentences with it."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from rewriting import Exchange, Rewrite, UserError
-from rewriting.runtime.seeds import derive_seed
-from rewriting.safety import HELP, Gate, Verdict
-from rewriting.safety.outputs.invented import invented
-from rewriting.safety.verdict import gravest
-
-if TYPE_CHECKING:
-    from policies.best_of import BestOf
-    from rewards.reading.sense_model import SenseModel
-    from rewards.terms.kindness import KindnessModel
-    from rewriting.loop import Policy
+from policies.gated import Guard
+from rewriting import UserError
+from rewriting.safety import HELP, Gate
+from rewriting.safety.gate import Classifier
 
 logger = logging.getLogger(__name__)
-TRIES = 4  # samples of a rewrite before its reply comes back as it was
 
 
 @dataclass(frozen=True, slots=True)
 class Safety:
-    """How the gate is set, as a command's flags say it."""
+    """How the gate is set, as a command's flags say it.
 
-    classifier: str | None = None
+    classifier: `path.py:function` or `module:function`; from Python the function itself as well.
+    """
+
+    classifier: str | Classifier | None = None
     help_text: str | None = None
     allow_crisis: bool = False
 
@@ -49,35 +35,6 @@ class Safety:
         return Guard(gate, KindnessModel.shared(), SenseModel.shared(), self.allow_crisis)
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """What stands around a policy: the gate, and who reads new sentences for hurt and for sense, if
-    anybody."""
-
-    gate: Gate
-    kindness: KindnessModel | None = None
-    sense: SenseModel | None = None
-    allow_crisis: bool = False
-
-    def check(self, rewrite: Rewrite) -> Verdict:
-        """Whether a rewrite may be given out. A person's own words are not ours to reject."""
-        if not rewrite.changed:
-            return Verdict("clear")
-        from rewards.new_sentences import new_sentences
-
-        post, original = rewrite.exchange.seeker_post, rewrite.exchange.response_post
-        verdict = self.gate.check_output(rewrite.rewritten_response, original)
-        new = new_sentences(rewrite.rewritten_response, original)
-        hurtful = self.kindness.hurtful(new) if self.kindness is not None else []
-        unfit = self.sense.unfit(post, new) if self.sense is not None else []
-        reasons = tuple(f'may hurt: "{sentence}"' for sentence in hurtful)
-        reasons += tuple(f'wrong for this post: "{sentence}"' for sentence in unfit)
-        told = f"{post}\n{original}"
-        made_up = [words for sentence in new for words in invented(sentence, told)]
-        reasons += tuple(f'nobody spoke of: "{words}"' for words in made_up)
-        return gravest(verdict, Verdict("crisis" if reasons else "clear", reasons))
-
-
 def read_help(path: str | None) -> str:
     """The help resources of a user's file, or ours."""
     if path is None:
@@ -89,113 +46,3 @@ def read_help(path: str | None) -> str:
     if not text:
         raise UserError(f"--help-text {path}: the file is empty; write whom to call in it.")
     return text
-
-
-Choice = tuple[Rewrite, Mapping[str, float | None]]
-"""A candidate and its rewards."""
-
-
-@dataclass(slots=True)
-class Gated:
-    """One exchange on its way through the gate."""
-
-    exchange: Exchange
-    verdict: Verdict
-    rewrite: Rewrite | None = None
-    rewards: Mapping[str, float | None] = field(default_factory=dict)
-    rejected: dict[str, None] = field(default_factory=dict)
-    """Why samples were rejected, each reason once, in order."""
-    allowed: bool = False
-    others: list[Choice] = field(default_factory=list)
-    """Other candidates that may be given out, best first, where they were asked for."""
-
-    @property
-    def held_back(self) -> bool:
-        return not self.verdict.clear and not self.allowed
-
-    def result(self) -> Rewrite:
-        return self.rewrite or Rewrite(self.exchange, self.exchange.response_post)
-
-    def row(self, help_text: str) -> dict[str, Any]:
-        """The `safety` field of a line."""
-        reasons = list(self.verdict.reasons)
-        if not self.held_back and self.rewrite is None:
-            reasons += [f"every rewrite was rejected, {reason}" for reason in self.rejected]
-        row: dict[str, Any] = {"verdict": self.verdict.verdict, "reasons": reasons}
-        if not self.verdict.clear:
-            row["help"] = help_text
-        if self.rejected:
-            row["rejected"] = list(self.rejected)
-        if self.allowed:
-            row["allow_crisis"] = True
-        return row
-
-
-def rewrite_safely(
-    policy: Policy | BestOf,
-    exchanges: Sequence[Exchange],
-    guard: Guard,
-    *,
-    seed: int,
-    others: bool = False,
-) -> list[Gated]:
-    """The exchanges, rewritten where the gate lets them, with what it said.
-
-    A rejected row is sampled again with seeds that follow from the seed and the try, so the same
-    seed gives the same rewrites. others: keep the other candidates too that may be given out.
-    """
-    rows = checked(exchanges, guard)
-    left = [row for row in rows if not row.held_back]
-    for number in range(TRIES):
-        if not left:
-            break
-        again = derive_seed(seed, "again", number) if number else seed
-        candidates = sampled(policy, [row.exchange for row in left], again)
-        for row, choices in zip(left, candidates, strict=True):
-            take_first_good(row, choices, guard)
-            if others and row.rewrite is not None:
-                row.others = [one for one in choices if may_stand_beside(row.rewrite, one, guard)]
-        left = [row for row in left if row.rewrite is None]
-    return rows
-
-
-def checked(exchanges: Sequence[Exchange], guard: Guard) -> list[Gated]:
-    """The exchanges with the verdict of the gate, before anything is written."""
-    rows = [Gated(exchange, guard.gate.check_exchange(exchange)) for exchange in exchanges]
-    for row in rows:
-        row.allowed = guard.allow_crisis and not row.verdict.clear
-    return rows
-
-
-def sampled(
-    policy: Policy | BestOf, exchanges: Sequence[Exchange], seed: int
-) -> list[list[Choice]]:
-    """The candidates of each exchange with their rewards, best first."""
-    from policies.best_of import BestOf
-
-    if isinstance(policy, BestOf):
-        ranked = policy.ranked(exchanges, seed=seed)
-        return [[(one.rewrite, one.rewards) for one in row] for row in ranked]
-    return [[(rewrite, {})] for rewrite in policy.rewrite(exchanges, seed=seed)]
-
-
-def take_first_good(row: Gated, choices: Sequence[Choice], guard: Guard) -> None:
-    """Give a row the first candidate that may be given out; note why others may not.
-
-    The reply as it was is no answer to a rejection: where it comes next after a better candidate
-    that was rejected, the row is sampled again.
-    """
-    for place, (rewrite, rewards) in enumerate(choices):
-        if place and not rewrite.changed:
-            return
-        verdict = guard.check(rewrite)
-        if verdict.clear:
-            row.rewrite, row.rewards = rewrite, rewards
-            return
-        row.rejected |= dict.fromkeys(verdict.reasons)
-
-
-def may_stand_beside(taken: Rewrite, choice: Choice, guard: Guard) -> bool:
-    """Whether a candidate is another one than the one taken, and may be given out."""
-    rewrite, _ = choice
-    return rewrite != taken and guard.check(rewrite).clear

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rewriting.exchange import MECHANISMS, Exchange
 
 if TYPE_CHECKING:
-    from recipes.shared.gated import Gated
+    from policies.gated import Gated
     from rewards.identifiers.assessment import Assessment
 
 

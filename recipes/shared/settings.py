@@ -7,7 +7,7 @@ from typing import Any
 
 from rewriting.errors import UserError
 from rewriting.runtime.models.options import ModelOptions
-from rewriting.runtime.settings import setting
+from rewriting.runtime.settings import lasting, setting
 
 # Weights by the audit of EPITOME's dev part (docs/results/reward.md): contrast does the work, and
 # the other terms keep what it does not see: levels of empathy, coherence, repetition, hurt. Fluency
@@ -72,6 +72,13 @@ def model_options(config: Any, *, whole_model: bool = False) -> ModelOptions:
     options = ModelOptions(**{one.name: getattr(config, one.name) for one in fields(ModelOptions)})
     options.check(whole_model=whole_model)
     return options
+
+
+def same_settings(config: Any, *chosen_afterwards: str) -> dict[str, Any]:
+    """The settings that a supervised run must share with the run it goes on from: all but its
+    folder, what may change, and what is chosen after training."""
+    left_out = ("output", *chosen_afterwards)
+    return {name: value for name, value in lasting(config).items() if name not in left_out}
 
 
 def kl_penalty(config: Any) -> Any:

@@ -43,7 +43,7 @@ def parse_systems(text: str) -> dict[str, str]:
 
 def check_system(source: str) -> None:
     """Say at once that there is no such system, not after another one has worked for an hour."""
-    from policies.named import POLICIES, TRAINED, load_policy, policy_folder
+    from policies.named import TRAINED, check_policy_name, policy_folder
 
     source, _ = best_of(source)
     path = Path(source).expanduser()
@@ -52,8 +52,8 @@ def check_system(source: str) -> None:
             raise UserError(f"{source}: there is no such file of outputs.")
     elif source in TRAINED or path.is_dir():
         check_folder(policy_folder(source))
-    elif source != ORIGINAL and source not in POLICIES:
-        load_policy(source)  # which knows what is wrong with the name
+    elif source != ORIGINAL:
+        check_policy_name(source)
 
 
 def check_folder(folder: Path) -> None:
@@ -87,12 +87,12 @@ def best_of(source: str) -> tuple[str, int]:
 def loaded(source: str, ranked_by: str = "") -> Policy:
     """The policy, or the best of its samples by rewards, given as YAML."""
     from policies.best_of import BestOf
-    from policies.named import load_policy
+    from policies.named import load_bare_policy
     from recipes.shared.settings import PARTNER_REWARDS
     from rewards.named import Models, build_rewards
 
     name, count = best_of(source)
-    policy = load_policy(name)
+    policy = load_bare_policy(name)
     if count == 1:
         return policy
     return BestOf(policy, build_rewards(ranked_by or PARTNER_REWARDS, Models()), count)

@@ -12,14 +12,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recipes.shared.accelerator import supervised_accelerator
+from recipes.shared.accelerator import finish_trackers, supervised_accelerator
 from recipes.shared.cards import command, write_card
+from recipes.shared.ending import tell_ending
+from recipes.shared.settings import Shared, same_settings
 from recipes.shared.tables import cell
 from rewriting.errors import UserError
+from rewriting.runtime.settings import borrowed
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -62,6 +65,7 @@ class Config:
     weight_decay: float = field(default=0.02, metadata={"help": "AdamW's decay of the weights."})
     eval_every: int = field(default=25, metadata={"help": "Steps between two dev losses."})
     save_every: int = field(default=100, metadata={"help": "Steps between two checkpoints."})
+    report_to: str = borrowed(Shared, "report_to")
     seed: int = field(default=0, metadata={"help": "Same seed, same model."})
 
 
@@ -76,7 +80,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewriting.runtime.models.named import load_sentence_encoder
     from rewriting.runtime.training.supervised import train
 
-    accelerator = supervised_accelerator()
+    accelerator = supervised_accelerator("alignment", config)
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
     parts = split_grids(config.data, config.negatives, config.seed)
     rows = {name: [*own, *moved] for name, (own, moved) in parts.items()}
@@ -103,10 +107,11 @@ def run(config: Config) -> dict[str, Any]:
         eval_every=config.eval_every,
         save_every=config.save_every,
         seed=config.seed,
-        settings={k: v for k, v in asdict(config).items() if k != "output"},
+        settings=same_settings(config),
         rate_factors={"states.": config.encoder_factor},
         title="alignment",
     )
+    finish_trackers(accelerator)
     if not accelerator.is_main_process:
         return {}
     if config.rank:
@@ -122,6 +127,7 @@ def run(config: Config) -> dict[str, Any]:
         "results": compared(model, load_sentence_encoder(config.encoder), config.encoder, parts),
     }
     write_card(folder, config, figures, card(config, figures))
+    tell_ending("alignment", config.output)
     return figures
 
 

@@ -14,13 +14,16 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recipes.shared.accelerator import supervised_accelerator
+from recipes.shared.accelerator import finish_trackers, supervised_accelerator
 from recipes.shared.cards import command, write_card
+from recipes.shared.ending import tell_ending
+from recipes.shared.settings import Shared, same_settings
 from rewriting.errors import UserError
+from rewriting.runtime.settings import borrowed
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -74,6 +77,7 @@ class Config:
     limit: int = field(
         default=0, metadata={"help": "The first so many exchanges of dev and test; 0: all."}
     )
+    report_to: str = borrowed(Shared, "report_to")
     seed: int = field(default=0, metadata={"help": "Same seed, same model."})
 
 
@@ -93,7 +97,7 @@ def run(config: Config) -> dict[str, Any]:
     if config.shots < 0:
         raise UserError(f"shots is 0 or more, not {config.shots}.")
     config = replace(config, model=config.model or DEFAULT_MODELS[config.method])
-    accelerator = supervised_accelerator()
+    accelerator = supervised_accelerator("appraisals", config)
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
     exchanges = list(load_appraisals(config.data))
     parts = {name: [e for e in exchanges if e.split == name] for name in ("train", "dev", "test")}
@@ -105,6 +109,7 @@ def run(config: Config) -> dict[str, Any]:
     set_seed(config.seed)
     make = with_head if config.method == "head" else with_prompt
     appraiser, step = make(config, units, accelerator)
+    finish_trackers(accelerator)
     if not accelerator.is_main_process:
         return {}
     folder = Path(config.output) / "model"
@@ -120,6 +125,7 @@ def run(config: Config) -> dict[str, Any]:
         },
     }
     write_card(folder, config, figures, card(config, figures))
+    tell_ending("appraisals", config.output)
     return figures
 
 
@@ -222,7 +228,7 @@ def fit(
         eval_every=config.eval_every,
         save_every=config.save_every,
         seed=config.seed,
-        settings={k: v for k, v in asdict(config).items() if k != "output"},
+        settings=same_settings(config),
         size=lambda unit: len(unit.text),
         title="appraisals",
     )

@@ -22,6 +22,7 @@ from policies.choosing.settings import ChoosingSettings
 from policies.training.reinforce.settings import Settings
 from recipes.shared.accelerator import start_accelerator
 from recipes.shared.cards import command, write_card
+from recipes.shared.ending import tell_ending
 from recipes.shared.settings import LENDING_REWARDS, Shared, check_kl, kl_penalty
 from rewriting.errors import UserError
 from rewriting.runtime.seeds import derive_seed
@@ -156,6 +157,7 @@ def run(config: Config) -> dict[str, Any]:
     if accelerator.is_main_process:
         save(config, agent, output / "policy")
         write_card(output / "policy", config, figures, card(config, figures))
+        tell_ending("bank", output)
     return figures
 
 

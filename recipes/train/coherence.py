@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recipes.shared.accelerator import supervised_accelerator
+from recipes.shared.accelerator import finish_trackers, supervised_accelerator
 from recipes.shared.cards import command, write_card
+from recipes.shared.ending import tell_ending
+from recipes.shared.settings import Shared, same_settings
 from recipes.shared.temperatures import TEMPERATURES
+from rewriting.runtime.settings import borrowed
 from rewriting.statistics.classification import auroc
 
 if TYPE_CHECKING:
@@ -63,6 +66,7 @@ class Config:
     max_grad_norm: float = field(default=1.0, metadata={"help": "Gradients are clipped to it."})
     eval_every: int = field(default=250, metadata={"help": "Steps between two dev losses."})
     save_every: int = field(default=500, metadata={"help": "Steps between two checkpoints."})
+    report_to: str = borrowed(Shared, "report_to")
     seed: int = field(default=0, metadata={"help": "Same seed, same model."})
 
 
@@ -74,7 +78,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewriting.runtime.models.named import load_sentence_encoder
     from rewriting.runtime.training.supervised import train
 
-    accelerator = supervised_accelerator()
+    accelerator = supervised_accelerator("coherence", config)
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
     encoder = load_sentence_encoder(config.encoder)
     set_seed(config.seed)
@@ -107,9 +111,10 @@ def run(config: Config) -> dict[str, Any]:
         eval_every=config.eval_every,
         save_every=config.save_every,
         seed=config.seed,
-        settings={k: v for k, v in asdict(config).items() if k != "output"},
+        settings=same_settings(config),
         title="coherence",
     )
+    finish_trackers(accelerator)
     if not accelerator.is_main_process:
         return {}
     model.temperature = fitted_temperature(model, pairs["dev"])
@@ -118,6 +123,7 @@ def run(config: Config) -> dict[str, Any]:
     figures: dict[str, Any] = {"step": best.step, "train_pairs": len(pairs["train"])}
     figures |= {"temperature": model.temperature, "results": measure(config, model)}
     write_card(folder, config, figures, card(config, figures))
+    tell_ending("coherence", config.output)
     return figures
 
 

@@ -15,8 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from recipes.shared.accelerator import supervised_accelerator, track_figures
 from recipes.shared.cards import command, write_card
+from recipes.shared.ending import tell_ending
+from recipes.shared.settings import Shared
 from rewriting.errors import UserError
+from rewriting.runtime.settings import borrowed
 
 if TYPE_CHECKING:
     from rewards.identifiers.in_context.training import Material
@@ -69,6 +73,7 @@ class Config:
             "of fit. 1: the probability of being in place, as fitted."
         },
     )
+    report_to: str = borrowed(Shared, "report_to")
     seed: int = field(default=0, metadata={"help": "Draws the rows."})
 
 
@@ -85,6 +90,7 @@ def run(config: Config) -> dict[str, Any]:
         raise UserError(f"passing is a share between 0 and 1, not {config.passing}.")
     if not config.sharpness > 0:
         raise UserError(f"sharpness is above 0, not {config.sharpness}.")
+    accelerator = supervised_accelerator("context", config)
     material = material_of(config)
     replies = []
     for source, exchanges in material.support.items():
@@ -110,6 +116,7 @@ def run(config: Config) -> dict[str, Any]:
         passing=config.passing,
         sharpness=config.sharpness,
     )
+    track_figures(accelerator, figures)
     folder = Path(config.output) / "model"
     gate.save(folder, identifier=config.identifier)
     write_card(folder, config, figures, card(config, figures))
@@ -117,6 +124,8 @@ def run(config: Config) -> dict[str, Any]:
         logger.info("%5.1f %% of %d posts of %s pass", one["passing"], one["posts"], source)
     for text, auroc in figures["fit_auroc"].items():
         logger.info("AUROC of the fit of the %s, in place against moved: %.1f", text, auroc)
+    if accelerator.is_main_process:
+        tell_ending("context", config.output)
     return figures
 
 

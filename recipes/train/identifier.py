@@ -11,14 +11,17 @@ train and dev, and probabilities, decisions and rationale thresholds on dev.
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recipes.shared.accelerator import supervised_accelerator
+from recipes.shared.accelerator import finish_trackers, supervised_accelerator
 from recipes.shared.cards import command, write_card
+from recipes.shared.ending import tell_ending
+from recipes.shared.settings import Shared, same_settings
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
+from rewriting.runtime.settings import borrowed
 
 if TYPE_CHECKING:
     from rewards.identifiers.epitome.identifier import EpitomeIdentifier
@@ -86,6 +89,7 @@ class Config:
     )
     adapt_steps: int = field(default=300, metadata={"help": "Steps of that pre-training."})
     adapt_rate: float = field(default=2e-4, metadata={"help": "Its learning rate."})
+    report_to: str = borrowed(Shared, "report_to")
     seed: int = field(default=12, metadata={"help": "Same seed, same model. The paper's is 12."})
 
 
@@ -98,7 +102,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.identifiers.epitome.strength import fit_strength
     from rewards.identifiers.evaluation import evaluate
 
-    accelerator = supervised_accelerator()
+    accelerator = supervised_accelerator("identifier", config)
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
     splits = labelled_splits(config)
     set_seed(config.seed)
@@ -116,6 +120,7 @@ def run(config: Config) -> dict[str, Any]:
         adapt(config, networks, tokenizer, accelerator)
     identifier = EpitomeIdentifier(architecture, networks, tokenizer, "identifier")
     step = fit(config, identifier, splits, accelerator)
+    finish_trackers(accelerator)
     if not accelerator.is_main_process:
         return {}
     folder = Path(config.output) / "model"
@@ -127,6 +132,7 @@ def run(config: Config) -> dict[str, Any]:
     figures: dict[str, Any] = {"step": step, "rows": {k: len(v) for k, v in splits.items()}}
     figures |= {name: evaluate(loaded, splits[name]) for name in ("dev", "test") if splits[name]}
     write_card(folder, config, figures, card(config, figures))
+    tell_ending("identifier", config.output)
     return figures
 
 
@@ -179,7 +185,7 @@ def fit(
         eval_every=max(1, per_epoch // config.evals_per_epoch),
         save_every=max(1, per_epoch // config.evals_per_epoch),
         seed=config.seed,
-        settings={k: v for k, v in asdict(config).items() if k != "output"},
+        settings=same_settings(config),
         size=lambda example: len(example.response_ids),
         rate_factors={"heads.": config.head_factor},
         average=config.average,

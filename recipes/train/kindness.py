@@ -12,14 +12,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recipes.shared.accelerator import supervised_accelerator
+from recipes.shared.accelerator import finish_trackers, supervised_accelerator
 from recipes.shared.cards import command, write_card
+from recipes.shared.ending import tell_ending
 from recipes.shared.kindness_sentences import Sentence, sentences
+from recipes.shared.settings import Shared, same_settings
 from rewriting.errors import UserError
+from rewriting.runtime.settings import borrowed
 from rewriting.statistics.classification import auroc
 
 if TYPE_CHECKING:
@@ -84,6 +87,7 @@ class Config:
     test: bool = field(
         default=False, metadata={"help": "Measure the test part too; list every look at it."}
     )
+    report_to: str = borrowed(Shared, "report_to")
     seed: int = field(default=0, metadata={"help": "The same seed gives the same model."})
 
 
@@ -94,7 +98,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.terms.kindness import KindnessModel
     from rewriting.runtime.training.supervised import train
 
-    accelerator = supervised_accelerator()
+    accelerator = supervised_accelerator("kindness", config)
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
     dev = sentences(config.data, "dev")
     rows = sentences(config.data, "train") + counterfactual_sentences(config.counterfactuals)
@@ -118,11 +122,12 @@ def run(config: Config) -> dict[str, Any]:
         eval_every=per_epoch,
         save_every=per_epoch,
         seed=config.seed,
-        settings={k: v for k, v in asdict(config).items() if k not in ("output", "bar", "test")},
+        settings=same_settings(config, "bar", "test"),
         rate_factors={"head": 2.0},
         average=0.98,
         title="kindness",
     )
+    finish_trackers(accelerator)
     if not accelerator.is_main_process:
         return {}
     folder = Path(config.output) / "model"
@@ -136,6 +141,7 @@ def run(config: Config) -> dict[str, Any]:
     if config.test:
         figures["test"] = measure(loaded, sentences(config.data, "test"))
     write_card(folder, config, figures, card(config, figures))
+    tell_ending("kindness", config.output)
     return figures
 
 

@@ -16,10 +16,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recipes.shared.accelerator import supervised_accelerator
+from recipes.shared.accelerator import supervised_accelerator, track_figures
 from recipes.shared.cards import command, write_card
+from recipes.shared.ending import tell_ending
+from recipes.shared.settings import Shared
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
+from rewriting.runtime.settings import borrowed
 
 if TYPE_CHECKING:
     from rewards.identifiers.micromodels.identifier import Micromodels
@@ -70,6 +73,7 @@ class Config:
         },
     )
     batch_size: int = field(default=32, metadata={"help": "Sentences embedded at once."})
+    report_to: str = borrowed(Shared, "report_to")
     seed: int = field(default=0, metadata={"help": "Same seed, same model."})
     overwrite: bool = field(default=False, metadata={"help": "Replace the model of the folder."})
 
@@ -82,7 +86,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewriting.runtime.models.named import load_sentence_encoder
 
     logging.getLogger("interpret").setLevel(logging.WARNING)  # it tells of every bag
-    accelerator = supervised_accelerator()
+    accelerator = supervised_accelerator("micromodels", config)
     logger.info("%d process(es); one does the work", accelerator.num_processes)
     if not accelerator.is_main_process:
         return {}
@@ -107,8 +111,10 @@ def run(config: Config) -> dict[str, Any]:
     }
     if config.runs:
         figures["resampled"] = resampled(config, splits, vectors)
+    track_figures(accelerator, figures)
     config = replace(config, overwrite=False)  # says nothing about the model
     write_card(folder, config, figures, card(config, figures))
+    tell_ending("micromodels", config.output)
     return figures
 
 

@@ -12,14 +12,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recipes.shared.accelerator import supervised_accelerator
+from recipes.shared.accelerator import finish_trackers, supervised_accelerator
 from recipes.shared.cards import command, write_card
+from recipes.shared.ending import tell_ending
+from recipes.shared.settings import Shared, same_settings
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
+from rewriting.runtime.settings import borrowed
 
 if TYPE_CHECKING:
     from rewards.reading.blocks import Material
@@ -85,6 +88,7 @@ class Config:
     )
     eval_every: int = field(default=40, metadata={"help": "Steps between two dev losses."})
     save_every: int = field(default=40, metadata={"help": "Steps between two checkpoints."})
+    report_to: str = borrowed(Shared, "report_to")
     seed: int = field(default=0, metadata={"help": "The same seed gives the same model."})
 
 
@@ -97,7 +101,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.reading.training import BlockLoss
     from rewriting.runtime.training.supervised import train
 
-    accelerator = supervised_accelerator()
+    accelerator = supervised_accelerator("reader", config)
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
     splits = labelled_splits(config)
     material = {split: material_of(config, splits, split) for split in ("train", "dev")}
@@ -120,11 +124,12 @@ def run(config: Config) -> dict[str, Any]:
         eval_every=config.eval_every,
         save_every=config.save_every,
         seed=config.seed,
-        settings={k: v for k, v in asdict(config).items() if k != "output"},
+        settings=same_settings(config),
         rate_factors={"map": 1.5, "worth": 1.5, "form": 1.5, "need": 1.5},
         average=0.98,
         title="reader",
     )
+    finish_trackers(accelerator)
     if not accelerator.is_main_process:
         return {}
     return finish(config, reader, splits, best.step)
@@ -165,6 +170,7 @@ def finish(
     figures["kinds"] = kind_figures(loaded, ours)
     figures["dev"] = evaluate(loaded, splits["dev"])
     write_card(folder, config, figures, card(config, figures))
+    tell_ending("reader", config.output)
     return figures
 
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recipes.shared.accelerator import share_of, supervised_accelerator
+from recipes.shared.accelerator import finish_trackers, share_of, supervised_accelerator
 from recipes.shared.cards import command, write_card
-from recipes.shared.settings import model_options
+from recipes.shared.ending import tell_ending
+from recipes.shared.settings import Shared, model_options, same_settings
 from rewriting.exchange import Exchange
 from rewriting.runtime.models.options import ModelOptions
 from rewriting.runtime.settings import borrowed
@@ -80,6 +81,7 @@ class Config:
     half: bool = field(
         default=True, metadata={"help": "Store the adapter in float16: half the file."}
     )
+    report_to: str = borrowed(Shared, "report_to")
     seed: int = field(default=0, metadata={"help": "Same seed, same adapter."})
 
 
@@ -94,7 +96,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewriting.runtime.training.supervised import train
 
     options = model_options(config)
-    accelerator = supervised_accelerator()
+    accelerator = supervised_accelerator("reverse_lm", config)
     count = accelerator.num_processes
     share = share_of("batch_size", config.batch_size, count)
     logger.info(
@@ -131,10 +133,11 @@ def run(config: Config) -> dict[str, Any]:
             eval_every=config.eval_every,
             save_every=config.save_every,
             seed=config.seed,
-            settings={k: v for k, v in asdict(config).items() if k != "output"},
+            settings=same_settings(config),
             size=lambda pair: len(pair[0]) + len(pair[1]),
             title="reverse_lm",
         )
+    finish_trackers(accelerator)
     if not accelerator.is_main_process:
         return {}
     folder = Path(config.output) / "adapter"
@@ -142,6 +145,7 @@ def run(config: Config) -> dict[str, Any]:
     figures: dict[str, Any] = {"step": best.step, "train_pairs": len(rows["train"])}
     figures["results"] = measure(config, folder)
     write_card(folder, config, figures, card(config, figures))
+    tell_ending("reverse_lm", config.output)
     return figures
 
 

@@ -13,14 +13,17 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recipes.shared.accelerator import supervised_accelerator
+from recipes.shared.accelerator import finish_trackers, supervised_accelerator
 from recipes.shared.cards import command, write_card
+from recipes.shared.ending import tell_ending
+from recipes.shared.settings import Shared, same_settings
 from rewriting.data.load import SAMPLE
 from rewriting.runtime.seeds import derive_seed
+from rewriting.runtime.settings import borrowed
 from rewriting.statistics.classification import auroc
 
 if TYPE_CHECKING:
@@ -100,6 +103,7 @@ class Config:
     test: bool = field(
         default=False, metadata={"help": "Measure the test parts too; list every look at them."}
     )
+    report_to: str = borrowed(Shared, "report_to")
     seed: int = field(default=0, metadata={"help": "The same seed gives the same model."})
 
 
@@ -112,7 +116,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.reading.sense_model import BARS, SenseModel
     from rewriting.runtime.training.supervised import train
 
-    accelerator = supervised_accelerator()
+    accelerator = supervised_accelerator("sense", config)
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
     pages, dev = pages_of(config, "train"), pages_of(config, "dev")
     counts = [sum(len(page.sentences) for page in rows) for rows in (pages, dev)]
@@ -141,12 +145,13 @@ def run(config: Config) -> dict[str, Any]:
         eval_every=every,
         save_every=every,
         seed=config.seed,
-        settings={k: v for k, v in asdict(config).items() if k not in ("output", "test")},
+        settings=same_settings(config, "test"),
         size=lambda page: page.size,
         rate_factors={"head": 2.0},
         average=0.98,
         title="sense",
     )
+    finish_trackers(accelerator)
     if not accelerator.is_main_process:
         return {}
     folder = Path(config.output) / "model"
@@ -164,6 +169,7 @@ def run(config: Config) -> dict[str, Any]:
     if config.test:
         figures["test"] = measure(identifier.model, "test")
     write_card(folder, config, figures, card(config, figures))
+    tell_ending("sense", config.output)
     return figures
 
 

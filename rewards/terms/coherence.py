@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rewards.new_sentences import new_flags
 from rewards.protocol import texts
 from rewriting.errors import UserError
+from rewriting.new_sentences import new_flags
 from rewriting.runtime.cache import CACHE_SIZE, BatchedScores
 from rewriting.runtime.files.tensors import load_tensors, save_tensors
 from rewriting.runtime.models.named import load_sentence_encoder

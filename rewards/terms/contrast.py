@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rewards.new_sentences import new_and_kept
 from rewards.protocol import texts
 from rewards.reading.echo import echoed
 from rewards.reading.reader import Reading, SentenceReader
 from rewriting.errors import UserError
+from rewriting.new_sentences import new_and_kept
 from rewriting.runtime.language_models.backbone import Backbone
 
 DECOYS = 2.0  # log-odds of stock, nonsense and insults to answers among an agent's sentences

@@ -3,7 +3,7 @@
     model = KindnessModel.load()
     model.probabilities(["Why do you always make it about yourself?"])   # near 1: it hurts
 
-The output gate of `rewriting rewrite` asks it too (recipes/shared/gated.py). It reads a sentence
+The output gate of `rewriting rewrite` asks it too (policies/gated.py). It reads a sentence
 without the post: what hurts only there passes (docs/results/reward.md).
 """
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+from rewriting.data.dataset import Rows, from_dataset
 from rewriting.data.formats import EPITOME_COLUMNS, exchanges_of, mechanism_of
 from rewriting.data.rows import READERS, OnBadRow, raise_bad_row, read_hub, read_rows
 from rewriting.errors import UserError
@@ -34,15 +35,18 @@ HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(?::[\w.-]+)?")
 
 
 def load_exchanges(
-    source: str | Path, *, on_bad_row: OnBadRow = raise_bad_row, limit: int | None = None
+    source: str | Path | Rows, *, on_bad_row: OnBadRow = raise_bad_row, limit: int | None = None
 ) -> Iterator[Exchange]:
-    """Stream the exchanges of a file, a folder, the bundled sample or a hub data set.
+    """Stream the exchanges of a file, a folder, the bundled sample, a hub data set or a Dataset.
 
-    source: a path; `sample` or `sample:train|dev|test`; or `org/name[:split]` on the hub.
+    source: a path; `sample` or `sample:train|dev|test`; `org/name[:split]` on the hub; or a
+    Dataset of the datasets library, or other rows by column (dataset.py).
     on_bad_row: called for each bad row; the default raises a UserError that names it.
     limit: take the first so many exchanges.
     """
-    return islice(_exchanges(str(source), on_bad_row), limit)
+    if isinstance(source, str | Path):
+        return islice(_exchanges(str(source), on_bad_row), limit)
+    return from_dataset(source, on_bad_row=on_bad_row, limit=limit)
 
 
 def _exchanges(source: str, on_bad_row: OnBadRow) -> Iterator[Exchange]:

@@ -71,10 +71,10 @@ def read_rows(path: Path, on_bad_row: OnBadRow) -> Iterator[Row]:
         raise UserError(f"{path}: there is no such file.")
     if path.stat().st_size == 0:
         raise UserError(f"{path} is empty: it needs at least one row.")
-    return _sound(reader(path, on_bad_row), on_bad_row)
+    return sound_rows(reader(path, on_bad_row), on_bad_row)
 
 
-def _sound(rows: Iterable[Row], on_bad_row: OnBadRow) -> Iterator[Row]:
+def sound_rows(rows: Iterable[Row], on_bad_row: OnBadRow) -> Iterator[Row]:
     """The rows without those whose values cannot be passed on: nobody after this has to ask."""
     for row in rows:
         problems = ((name, problem_of([name, value])) for name, value in row.cells.items())
@@ -287,7 +287,7 @@ READERS: dict[str, Callable[[Path, OnBadRow], Iterator[Row]]] = {
 
 def read_hub(name: str, split: str, on_bad_row: OnBadRow) -> Iterator[Row]:
     """The rows of a data set on the hub, streamed."""
-    return _sound(_hub_rows(name, split), on_bad_row)
+    return sound_rows(_hub_rows(name, split), on_bad_row)
 
 
 def _hub_rows(name: str, split: str) -> Iterator[Row]:

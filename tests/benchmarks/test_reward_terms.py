@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rewards.new_sentences import new_sentences
 from rewriting.errors import UserError
+from rewriting.new_sentences import new_sentences
 from rewriting.runtime.cache import ScoreCache
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

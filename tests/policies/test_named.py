@@ -7,7 +7,7 @@ import pytest
 
 from policies.chat.rewriter import RewriterSettings, read_rewriter, write_rewriter
 from policies.editing.settings import read_settings
-from policies.named import POLICIES, TRAINED, load_policy, policy_folder
+from policies.named import POLICIES, TRAINED, load_bare_policy, policy_folder
 from rewriting import UserError
 
 WEIGHT_FILES = ("adapter_model.safetensors", "position_head.safetensors")
@@ -15,7 +15,7 @@ WEIGHT_FILES = ("adapter_model.safetensors", "position_head.safetensors")
 
 def test_an_unknown_policy_is_named() -> None:
     with pytest.raises(UserError, match=r"no policy 'nobody'.*generic"):
-        load_policy("nobody")
+        load_bare_policy("nobody")
     assert set(POLICIES) >= {"generic", "prompted"}
 
 
@@ -53,7 +53,7 @@ def test_what_is_shipped_is_whole(name: str) -> None:
 def test_malformed_settings_are_refused_before_a_model_is_loaded(tmp_path: Path, text: str) -> None:
     (tmp_path / "policy.json").write_text(text)
     with pytest.raises(UserError, match=r"was refused|does not describe") as caught:
-        load_policy(str(tmp_path))
+        load_bare_policy(str(tmp_path))
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
 

@@ -87,7 +87,7 @@ def paid(
     rewards: RewardSum, rows: Sequence[Mapping[str, Any]], replies: Sequence[str]
 ) -> list[float | None]:
     """What is paid for replies above what is paid for those that stood there."""
-    from rewards.new_sentences import new_sentences
+    from rewriting.new_sentences import new_sentences
 
     before = [row["response_post"] for row in rows]
     totals = []

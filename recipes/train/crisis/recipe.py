@@ -15,8 +15,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recipes.shared.accelerator import supervised_accelerator
+from recipes.shared.accelerator import finish_trackers, supervised_accelerator
 from recipes.shared.cards import write_card
+from recipes.shared.ending import tell_ending
+from recipes.shared.settings import Shared, same_settings
 from recipes.train.crisis.figures import card, choose_bars, fit_temperature, measure
 from recipes.train.crisis.messages import (
     Message,
@@ -25,6 +27,7 @@ from recipes.train.crisis.messages import (
     noisy_copies,
     ordinary_posts,
 )
+from rewriting.runtime.settings import borrowed
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -96,6 +99,7 @@ class Config:
         default=False,
         metadata={"help": "Measure the test part and the other languages; list every look at it."},
     )
+    report_to: str = borrowed(Shared, "report_to")
     seed: int = field(default=0, metadata={"help": "The same seed gives the same model."})
 
 
@@ -106,7 +110,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewriting.runtime.training.supervised import train
     from rewriting.safety.reader.crisis_reader import CrisisReader
 
-    accelerator = supervised_accelerator()
+    accelerator = supervised_accelerator("crisis", config)
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
     learnt, kept = ordinary_posts() if config.ordinary else ([], [])
     dev = messages(config.data, "dev")
@@ -132,11 +136,12 @@ def run(config: Config) -> dict[str, Any]:
         eval_every=per_epoch,
         save_every=per_epoch,
         seed=config.seed,
-        settings={k: v for k, v in asdict(config).items() if k not in CHOSEN_AFTERWARDS},
+        settings=same_settings(config, *CHOSEN_AFTERWARDS),
         rate_factors={"head": 2.0},
         average=0.98,
         title="crisis",
     )
+    finish_trackers(accelerator)
     if not accelerator.is_main_process:
         return {}
     folder = Path(config.output) / "model"
@@ -156,10 +161,11 @@ def run(config: Config) -> dict[str, Any]:
         figures["test"] = measure(loaded, messages(config.data, "test"))
         figures["languages"] = measure(loaded, messages(config.data, "languages"))
     write_card(folder, config, figures, card(config, figures))
+    tell_ending("crisis", config.output)
     return figures
 
 
-CHOSEN_AFTERWARDS = ("output", "false_alarms", "ordinary_alarms", "test")
+CHOSEN_AFTERWARDS = ("false_alarms", "ordinary_alarms", "test")
 
 
 def crisis_loss(

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from policies.training.ppo.settings import Settings
 from recipes.shared.accelerator import share_of, start_accelerator
+from recipes.shared.ending import tell_ending
 from recipes.shared.settings import Shared, check_kl, model_options
 from rewriting.errors import UserError
 from rewriting.runtime.models.options import ModelOptions
@@ -192,6 +193,8 @@ def run(config: Config) -> dict[str, Any]:
     if reward is not None:
         figures["ppo"] = reinforce(config, generator, reward, splits, accelerator)
     accelerator.end_training()
+    if accelerator.is_main_process:
+        tell_ending("emprl", config.output)
     return figures
 
 

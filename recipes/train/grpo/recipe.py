@@ -22,6 +22,7 @@ from typing import Any
 
 from recipes.shared import sharding
 from recipes.shared.cards import command, write_card
+from recipes.shared.ending import tell_ending
 from recipes.train.grpo.actions import ACTIONS, EDITS, load_actions
 from recipes.train.grpo.requests import rows_for
 from recipes.train.grpo.rewards import UNPARSABLE, Readings, reward_functions
@@ -149,6 +150,7 @@ def run(config: Config) -> dict[str, Any]:
         lengths = (config.max_new_tokens, config.max_prompt_tokens)
         write_rewriter(folder, RewriterSettings(config.model, *lengths), actions.kind)
         write_card(folder, config, figures, card(config, figures))
+        tell_ending("grpo", output, figures["log"])
     return figures
 
 

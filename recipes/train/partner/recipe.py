@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from policies.training.reinforce.settings import Settings
 from recipes.shared.accelerator import share_of, start_accelerator
 from recipes.shared.cards import command, write_card
+from recipes.shared.ending import tell_ending
 from recipes.shared.settings import PARTNER_REWARDS, Shared, check_kl, kl_penalty, model_options
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
@@ -196,6 +197,7 @@ def run(config: Config) -> dict[str, Any]:
         folder = output / "policy"
         save(config, agent, folder)
         write_card(folder, config, figures, card(config, figures))
+        tell_ending("partner", output)
     return figures
 
 

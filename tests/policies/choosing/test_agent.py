@@ -9,7 +9,7 @@ from torch import Tensor
 from policies.choosing.agent import ChoosingAgent
 from policies.choosing.heads import END, FRONT, MIDDLE, REPLACE, ChoosingHeads, place_of
 from policies.editing.actions import LogProbs
-from policies.named import load_policy
+from policies.named import load_bare_policy
 from rewriting import Exchange, UserError
 from rewriting.edits import keep_position, num_positions
 from rewriting.loop import EditState
@@ -118,14 +118,14 @@ def test_saved_and_loaded_it_says_the_same(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(bank.Bank, "load", classmethod(lambda cls: tiny_bank()))
     agent = tiny_agent(tmp_path, temperature=0.5)
     agent.save(tmp_path / "policy")
-    loaded = load_policy(str(tmp_path / "policy"))
+    loaded = load_bare_policy(str(tmp_path / "policy"))
     assert isinstance(loaded, ChoosingAgent)
     assert loaded.settings == agent.settings
     assert loaded.sample(MANY, SEEDS)[0] == agent.sample(MANY, SEEDS)[0]
     assert not any(p.requires_grad for p in loaded.module.parameters())
     (tmp_path / "policy" / "heads.safetensors").write_bytes(b"no")
     with pytest.raises(UserError, match=r"heads\.safetensors"):
-        load_policy(str(tmp_path / "policy"))
+        load_bare_policy(str(tmp_path / "policy"))
 
 
 def test_kinds_of_places() -> None:

@@ -13,7 +13,7 @@ from policies.editing.actions import Action, LogProbs
 from policies.editing.agent import EditAgent
 from policies.editing.prompt import instruction
 from policies.editing.settings import EditSettings
-from policies.named import load_policy
+from policies.named import load_bare_policy
 from rewriting import Exchange, UserError
 from rewriting.edits import num_positions
 from rewriting.loop import EditState
@@ -304,7 +304,7 @@ def test_a_policy_by_its_folder(tmp_path: Path) -> None:
     agent = tiny_agent(max_new_tokens=8)
     agent.backbone.name = str(model)
     agent.save(tmp_path / "mine")
-    policy = load_policy(str(tmp_path / "mine"))
+    policy = load_bare_policy(str(tmp_path / "mine"))
     assert policy.name == "mine"
     exchanges = [Exchange("Help me.", "One. Two.")]
     assert policy.rewrite(exchanges, seed=1) == agent.rewrite(exchanges, seed=1)
@@ -312,7 +312,7 @@ def test_a_policy_by_its_folder(tmp_path: Path) -> None:
 
 def test_folders_that_are_no_policy_are_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"holds no policy.*policy\.json.*train\.py partner"):
-        load_policy(str(tmp_path))
+        load_bare_policy(str(tmp_path))
     agent = tiny_agent()
     agent.save(tmp_path / "mine")
     with pytest.raises(UserError, match="does not fit this model"):

@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from policies.generating.decoding import Sampled
 from policies.generating.generator import Generator
-from policies.named import load_policy
+from policies.named import load_bare_policy
 from rewriting.errors import UserError
 from tests.policies.generating.tiny_generators import EXCHANGES, tiny_generator, tiny_model
 from tests.tiny_t5 import write_tiny_t5
@@ -234,7 +234,7 @@ def test_a_saved_generator_is_a_policy_by_its_folder(tmp_path: Path) -> None:
     settings = {"num_virtual_tokens": 3, "max_context_tokens": 80, "max_new_tokens": 8}
     generator = Generator.create(model, **settings)
     generator.save(tmp_path / "mine", dtype=torch.float16)
-    policy = load_policy(str(tmp_path / "mine"))
+    policy = load_bare_policy(str(tmp_path / "mine"))
     assert policy.name == "mine"
     rewrites = policy.rewrite(EXCHANGES, seed=3)
     assert [rewrite.exchange for rewrite in rewrites] == EXCHANGES

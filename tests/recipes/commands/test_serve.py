@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from policies.best_of import BestOf
+from policies.gated import Guard
 from recipes.cli import main
 from recipes.commands.serve import EXAMPLES, TOKEN, Desk, chosen_token, first_sentence, serve
-from recipes.shared.gated import Guard
 from rewards.identifiers.assessment import Assessment, Judgement
 from rewards.reward_sum import RewardSum, Term
 from rewriting import MECHANISMS, Edit, Exchange, Rewrite, UserError

@@ -19,7 +19,7 @@ from accelerate.utils.launch import prepare_deepspeed_cmd_env, prepare_multi_gpu
 from safetensors.torch import load_file
 from transformers import LlamaForCausalLM
 
-from policies.named import load_policy
+from policies.named import load_bare_policy
 from recipes.shared import sharding
 from rewriting import Exchange, UserError
 from tests.recipes.train.grpo.test_recipe import ROWS, TEMPLATE
@@ -157,4 +157,4 @@ def test_a_sharded_policy_is_trained_and_saved_whole(
     assert weights[f"{LAYER}.mlp.gate_proj.lora_B.weight"].shape == (32, 2)
     assert all(w.any() for name, w in weights.items() if "lora_B" in name)
     exchanges = [Exchange(row["seeker_post"], row["response_post"]) for row in ROWS[:2]]
-    assert len(load_policy(str(folder)).rewrite(exchanges, seed=1)) == 2
+    assert len(load_bare_policy(str(folder)).rewrite(exchanges, seed=1)) == 2

@@ -9,7 +9,7 @@ import torch
 
 from policies.choosing import bank
 from policies.choosing.agent import ChoosingAgent
-from policies.named import lends, load_policy
+from policies.named import lends, load_bare_policy
 from recipes.train.bank import Config, run, start_agent
 from rewards.reading.sense_model import SenseModel
 from rewriting import Exchange, UserError
@@ -70,7 +70,7 @@ def test_two_stages_give_a_policy_that_lends(tmp_path: Path, sense: str) -> None
     folder = tmp_path / "run" / "policy"
     assert lends(str(folder))
     assert "train.py bank" in (folder / "README.md").read_text(encoding="utf-8")
-    policy = load_policy(str(folder))
+    policy = load_bare_policy(str(folder))
     assert isinstance(policy, ChoosingAgent)
     assert policy.settings.temperature == 0.5
     (rewrite,) = policy.rewrite([Exchange("I failed.", "Study.")], seed=0)

@@ -34,11 +34,15 @@ ROWS = [
 def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with an encoder and with sentences."""
     folder = tmp_path_factory.mktemp("kindness")
+    write_sentences(folder)
+    return folder
+
+
+def write_sentences(folder: Path) -> None:
     write_tiny_bert(folder / "encoder")
     for split, rows in (("train", ROWS), ("dev", ROWS[:6])):
         text = "".join(json.dumps(row) + "\n" for row in rows)
         (folder / f"kindness_{split}.jsonl").write_text(text)
-    return folder
 
 
 def config(given: Path, output: Path, **changes: Any) -> Config:

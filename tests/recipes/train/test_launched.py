@@ -17,7 +17,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from policies.named import load_policy
+from policies.named import load_bare_policy
 from recipes.train.partner import recipe as partner
 from rewriting import Exchange
 from tests.recipes.train import launched_run, test_reverse_lm
@@ -164,7 +164,7 @@ def test_two_processes_do_the_work_of_one(launcher: str, material: Path, one: Pa
     assert "SIGTERM: finishing this step" in done.stderr
     assert_same(material / f"{launcher} stopped" / "lora", one / "lora")
     for name in ("lora", "whole", "emprl"):
-        policy = load_policy(str(output / name / "policy"))
+        policy = load_bare_policy(str(output / name / "policy"))
         exchange = Exchange("I lost my cat.", "Get another. It is fine.")
         assert policy.rewrite([exchange], seed=1) == policy.rewrite([exchange], seed=1)
 

@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 
 from policies.generating.generator import Generator
 from policies.generating.settings import read_settings
-from policies.named import load_policy, policy_folder
+from policies.named import load_bare_policy, policy_folder
 from recipes.entry import run_training
 from recipes.train.emprl.recipe import Config, run
 from recipes.train.emprl.sft import conversations
@@ -104,7 +104,7 @@ def test_both_stages_leave_policies_that_respond(config: Config, tmp_path: Path)
         assert "python train.py emprl --data" in text
         assert "A person" in text or "a person" in text
         rows = conversations(config.data)["test"][:2]
-        rewrites = load_policy(str(policy)).rewrite(rows, seed=0)
+        rewrites = load_bare_policy(str(policy)).rewrite(rows, seed=0)
         assert [one.exchange for one in rewrites] == rows
         assert all(len(one.rewritten_response) <= 10 for one in rewrites)  # letters are tokens
     sft, ppo = weights(folder / "sft"), weights(folder)
@@ -317,7 +317,7 @@ def test_what_is_shipped_is_whole(name: str) -> None:
 def test_the_shipped_ones_respond() -> None:
     rows = [Exchange("I failed my exam again.", "Oh."), Exchange("I won a race!", "Oh.")]
     for name in ("emprl", "emprl-sft"):
-        found = load_policy(name).rewrite(rows, seed=0)
+        found = load_bare_policy(name).rewrite(rows, seed=0)
         assert all(one.rewritten_response.strip() for one in found)
 
 

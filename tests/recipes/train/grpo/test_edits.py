@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from policies.chat.editor import ChatEditor
-from policies.named import load_policy
+from policies.named import load_bare_policy
 from recipes.cli import main
 from recipes.shared import systems
 from recipes.train.grpo.recipe import Config, run
@@ -63,7 +63,7 @@ def test_an_editor_is_trained_and_used_by_its_folder(
     folder = Path(config.output) / "policy"
     assert json.loads((folder / "policy.json").read_text())["kind"] == "editor"
     assert "could not be read" in (folder / "README.md").read_text()
-    assert isinstance(load_policy(str(folder)), ChatEditor)
+    assert isinstance(load_bare_policy(str(folder)), ChatEditor)
     exchanges = [Exchange(row["seeker_post"], row["response_post"]) for row in ROWS[:3]]
     systems.check_system(str(folder))
     rewrites = systems.rewrites_of(str(folder), exchanges, seed=1)

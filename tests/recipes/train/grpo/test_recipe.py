@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from policies.named import load_policy
+from policies.named import load_bare_policy
 from recipes.entry import parse, run_training
 from recipes.train.grpo import recipe as grpo
 from recipes.train.grpo import trainer, warm_start
@@ -83,7 +83,7 @@ def test_a_rewriter_is_trained_and_used_by_its_folder(algorithm: str, config: Co
     made = {file.name for file in folder.iterdir()}
     assert made == {*ADAPTER_FILES, "policy.json", "results.json", "README.md"}
     assert not list(folder.parent.glob(".policy*"))
-    policy = load_policy(str(folder))
+    policy = load_bare_policy(str(folder))
     exchanges = [Exchange(row["seeker_post"], row["response_post"]) for row in ROWS[:3]]
     rewrites = policy.rewrite(exchanges, seed=1)
     assert [rewrite.exchange for rewrite in rewrites] == exchanges

@@ -19,7 +19,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from policies.named import load_policy
+from policies.named import load_bare_policy
 from recipes.entry import run_training
 from recipes.shared.sources import load_splits
 from recipes.train.partner.recipe import Config, run
@@ -186,10 +186,10 @@ def test_a_run_leaves_a_policy_that_rewrites(
     card = (folder / "policy" / "README.md").read_text(encoding="utf-8")
     assert "python train.py partner" in card
     assert REWARDS in card
-    policy = load_policy(str(folder / "policy"))
+    policy = load_bare_policy(str(folder / "policy"))
     exchange = Exchange("I lost my cat.", "Get another. It is fine.")
     assert policy.rewrite([exchange], seed=1) == policy.rewrite([exchange], seed=1)
-    warm = load_policy(str(folder / "warm_start" / "policy"))
+    warm = load_bare_policy(str(folder / "warm_start" / "policy"))
     # An untaught head keeps about one response of six, and most sentences are cut off by the limit.
     # About one in five changes the response: fewer than two of sixty, once in 35,000 times.
     for one in (policy, warm):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rewards.new_sentences import new_flags, new_sentences
+from rewriting.new_sentences import new_flags, new_sentences
 
 RESPONSE = "Ann came. Bob left."
 
