@@ -29,7 +29,7 @@ format: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
-	$(BIN)/python -m mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 	@echo "Done. Open site/index.html."
 
 $(READY): pyproject.toml constraints.txt

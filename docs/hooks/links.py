@@ -9,32 +9,25 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
 ROOT = Path(__file__).parents[2]
 COPIES = "repository/"
-LINK = re.compile(r"(?P<text>!?\[[^\]]*\]\()(?P<target>[^)\s]+)(?P<end>\))")
-CODE = re.compile(
-    r"^(?P<fence>`{3,})[^\n]*\n.*?^(?P=fence)\s*$|`[^`\n]+`", re.MULTILINE | re.DOTALL
+LINK = re.compile(
+    r"^(?P<fence>`{3,})[^\n]*\n.*?^(?P=fence)[ ]*$"  # a block of code
+    r"|`[^`\n]+`"  # code in a line; not that in the text of a link, which begins before it
+    r"|(?P<text>!?\[[^\]]*\]\()(?P<target>[^)\s]+)\)",
+    re.MULTILINE | re.DOTALL,
 )
-
-
-def outside_code(markdown: str, change: Callable[[str], str]) -> str:
-    """Change what is neither in a block of code nor between backticks."""
-    parts, position = [], 0
-    for code in CODE.finditer(markdown):
-        parts += [change(markdown[position : code.start()]), code[0]]
-        position = code.end()
-    return "".join([*parts, change(markdown[position:])])
 
 
 def links(markdown: str) -> Iterator[tuple[str, str]]:
     """The relative links of a text: a path and an anchor, either of which may be empty."""
-    for link in LINK.finditer(CODE.sub("", markdown)):
-        if not leads_elsewhere(link["target"]):
-            path, _, anchor = link["target"].partition("#")
+    for found in LINK.finditer(markdown):
+        if found["target"] and not leads_elsewhere(found["target"]):
+            path, _, anchor = found["target"].partition("#")
             yield unquote(path), anchor
 
 
@@ -81,14 +74,14 @@ def with_site_links(markdown: str, page: str) -> str:
     """The text of a page of the site, its links as the site has them."""
     source = repository_path(page)
 
-    def change(link: re.Match[str]) -> str:
-        path, hash_sign, anchor = link["target"].partition("#")
-        if leads_elsewhere(link["target"]) or not path:
-            return link[0]
+    def change(found: re.Match[str]) -> str:
+        path, hash_sign, anchor = (found["target"] or "").partition("#")
+        if not path or leads_elsewhere(path):
+            return found[0]
         to = posixpath.relpath(site_path(target_of(source, path)), posixpath.dirname(page) or ".")
-        return f"{link['text']}{to}{hash_sign}{anchor}{link['end']}"
+        return f"{found['text']}{to}{hash_sign}{anchor})"
 
-    return outside_code(markdown, lambda text: LINK.sub(change, text))
+    return LINK.sub(change, markdown)
 
 
 BLOCK_START = re.compile(r"(?:[-*] |1\. |\|)")

@@ -64,6 +64,10 @@ def test_code_is_left_alone() -> None:
     assert list(links_of(text)) == []
 
 
+def test_code_in_the_text_of_a_link() -> None:
+    assert with_site_links("[`a`](docs/b.md) `c`", "index.md") == "[`a`](b.md) `c`"
+
+
 def test_lists_and_tables_get_the_blank_line_that_python_markdown_needs() -> None:
     text = "Two things:\n- one\n  goes on\n- two\n\nA table:\n| a |\n|---|\n| b |"
     wanted = "Two things:\n\n- one\n  goes on\n- two\n\nA table:\n\n| a |\n|---|\n| b |"
