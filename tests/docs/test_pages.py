@@ -10,7 +10,7 @@ from tests.docs.hooks.test_links import ROOT
 PAGES = sorted([*ROOT.glob("docs/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
 LONG_LINES_FOR_NOW = {"safety.md"}
 BLOCK = re.compile(r"^```.*?^```", re.M | re.S)
-CODE_OR_LINK = re.compile(r"`[^`]*`|\]\([^)]*\)")
+CODE_OR_LINK = re.compile(r"`[^`]*`|\[[^\]]*\]\([^)]*\)|\]\([^)]*\)")
 MOST_COLUMNS = 8
 MOST_LINES_OF_README = 80
 

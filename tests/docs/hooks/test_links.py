@@ -20,8 +20,8 @@ def anchors(page: Path) -> set[str]:
     """The anchors of a page's headings, as GitHub and the site make them."""
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     titles = re.findall(r"^#+ (.+)$", text, re.M)
-    plain = [re.sub(r"[^\w\- ]", "", title.lower()) for title in titles]
-    return {title.strip().replace(" ", "-") for title in plain}
+    plain = [re.sub(r"[^\w\- ]", "", title.strip().lower()) for title in titles]
+    return {title.replace(" ", "-") for title in plain}
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.endswith(".md")])
