@@ -84,6 +84,17 @@ def with_site_links(markdown: str, page: str) -> str:
     return LINK.sub(change, markdown)
 
 
+FILE_NAME = re.compile(r"^(```\w+) ([^\s=]+)[ ]*$", re.MULTILINE)
+
+
+def with_titles(markdown: str) -> str:
+    """The name of a file that a block of code is written to, as the site shows it: a title.
+
+    Without the keyword the site would not take the block for one.
+    """
+    return FILE_NAME.sub(r'\1 title="\2"', markdown)
+
+
 BLOCK_START = re.compile(r"(?:[-*] |1\. |\|)")
 CONTINUES = re.compile(r"(?:\s|[-*] |\d+\. |\||#|$)")
 

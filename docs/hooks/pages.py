@@ -22,8 +22,8 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Let links and lists work as they do in the repository."""
+    """Let links, lists and blocks of code work as they do in the repository."""
     path = page.file.src_uri
     if path not in reference.PAGES:
         markdown = links.with_site_links(markdown, path)
-    return links.with_blank_lines(markdown)
+    return links.with_titles(links.with_blank_lines(markdown))

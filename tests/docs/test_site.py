@@ -42,3 +42,6 @@ def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path: Pat
     assert loaded
     assert [address for address in loaded if "//" in address] == []
     assert (tmp_path / "repository/rewriting/sample/FITS.html").exists()
+    # A block of code that was not taken for one would show its fence.
+    pages = list(tmp_path.rglob("*.html"))
+    assert [page.name for page in pages if "```" in page.read_text(encoding="utf-8")] == []

@@ -79,6 +79,12 @@ def test_a_table_right_after_code_gets_a_blank_line_too() -> None:
     assert links.with_blank_lines(text) == "```\ncode\n```\n\n| a |\n|---|"
 
 
+def test_the_name_of_a_file_becomes_a_title() -> None:
+    text = "```python my_terms.py\nx = 1\n```\n```python\ny = 2\n```\n"
+    wanted = text.replace("my_terms.py", 'title="my_terms.py"')
+    assert links.with_titles(text) == wanted
+
+
 def test_files_outside_the_docs_are_found_through_other_files(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "README.md").write_text("[a](docs/page.md) [b](https://example.org/x.md)")
