@@ -149,10 +149,18 @@ def test_a_failing_block_is_named_by_its_line(tmp_path: Path) -> None:
     assert caught.traceback[-1].lineno + 1 == 5
 
 
-def test_readme(reader: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_readme(reader: Path) -> None:
+    """Its reward is one, under the name and in the mapping that the command line gets."""
+    from rewards import build_rewards
+
     page = DOCS.parent / "README.md"
     assert run_page(page, reader) == 1
-    assert f"```\n{capsys.readouterr().out}```" in page.read_text(encoding="utf-8")
+    (mapping,) = re.findall(r"train\.py partner --rewards '(.+)'$", page.read_text("utf-8"), re.M)
+    assert "my_rewards.py:shorter: 0.1" in mapping
+    rewards = build_rewards({"my_rewards.py:shorter": 0.1})
+    columns = {"completions": ["Oh no."], "seeker_post": ["I failed."]}
+    assert rewards(response_post=["Study."], **columns) == [0.0]
+    assert rewards(response_post=["Study harder."], **columns) == [pytest.approx(0.7)]
 
 
 def test_every_test_of_the_fault_tables_is_there() -> None:
