@@ -17,6 +17,7 @@ from recipes.shared.extras import extra_needed
 from recipes.shared.gated import Choice, Gated, Guard, Safety, checked, rewrite_safely
 from recipes.shared.rewriter import CANDIDATES_HELP, MARGIN_HELP, Rewriter
 from recipes.shared.rows import feedback_row, output_row, score_row
+from rewriting import __version__
 from rewriting.changes import changes
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
@@ -205,8 +206,6 @@ class Desk:
 
     @functools.cached_property
     def about(self) -> dict[str, Any]:
-        from importlib.metadata import version
-
         terms = getattr(getattr(self.policy, "scorer", None), "terms", {})
         rewards = {
             name: {"weight": term.weight, "about": first_sentence(term.reward)}
@@ -214,7 +213,7 @@ class Desk:
         }
         return {
             "policy": self.policy.name,
-            "version": version("empathic-rewriting"),
+            "version": __version__,
             "rewards": rewards,
         }
 
