@@ -10,6 +10,7 @@ import typer
 
 from recipes.commands import configs, data, feedback, insights, models, rewrite, score, serve
 from recipes.commands.ab import app as ab
+from recipes.commands.push import command as push
 from recipes.entry import run_evaluation, run_training
 from rewriting import __version__
 from rewriting.errors import UserError
@@ -69,6 +70,7 @@ app.command("score", epilog=score.EPILOG)(score.score)
 app.command("feedback", epilog=feedback.EPILOG)(feedback.feedback)
 app.command("serve", epilog=serve.EPILOG)(serve.serve)
 app.command("configs", epilog=configs.EPILOG)(configs.configs)
+app.command("push", epilog=push.EPILOG)(push.push)
 app.command("insights", epilog=insights.EPILOG)(insights.insights)
 app.add_typer(ab.app, name="ab")
 app.add_typer(data.app, name="data")

@@ -140,10 +140,10 @@ def serve(
 
 def check_names(policy: str, model: str) -> None:
     """Refuse an unknown policy or identifier before any model is loaded."""
-    from policies.named import POLICIES, load_policy
+    from policies.named import POLICIES, load_policy, trained_folder
     from rewards.identifiers.named import ENSEMBLE, JUDGE, kind_of
 
-    if policy not in POLICIES and not Path(policy).expanduser().is_dir():
+    if policy not in POLICIES and trained_folder(policy) is None:
         load_policy(policy)  # says which there are
     if not model.startswith((ENSEMBLE, JUDGE)):
         kind_of(model)

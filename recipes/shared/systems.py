@@ -43,15 +43,15 @@ def parse_systems(text: str) -> dict[str, str]:
 
 def check_system(source: str) -> None:
     """Say at once that there is no such system, not after another one has worked for an hour."""
-    from policies.named import POLICIES, TRAINED, load_policy, policy_folder
+    from policies.named import POLICIES, load_policy, trained_folder
 
     source, _ = best_of(source)
     path = Path(source).expanduser()
     if path.suffix.lower() in READERS:
         if not path.is_file():
             raise UserError(f"{source}: there is no such file of outputs.")
-    elif source in TRAINED or path.is_dir():
-        check_folder(policy_folder(source))
+    elif source != ORIGINAL and (folder := trained_folder(source)):
+        check_folder(folder)
     elif source != ORIGINAL and source not in POLICIES:
         load_policy(source)  # which knows what is wrong with the name
 

@@ -51,6 +51,7 @@ def one_line_error(result: tuple[int, str, str]) -> str:
         ["models"],
         ["models", "fetch"],
         ["configs"],
+        ["push"],
     ],
 )
 def test_every_command_has_help(run: Run, command: list[str]) -> None:
