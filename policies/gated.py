@@ -115,7 +115,7 @@ class Gated:
 class GatedPolicy:
     """A policy behind the safety gate, and a policy itself: `rewrite` gives out what has passed.
 
-        policy = load_policy("partner")
+        policy = load_policy("bank")
         (rewrite,) = policy.rewrite([Exchange("I failed again.", "Study harder.")])
 
     Where the gate held a post back, or rejected every rewrite, the reply comes back as it was, and

@@ -1,4 +1,4 @@
-"""Policies by name, in one explicit dictionary, or by the folder of a trained one."""
+"""Policies by name, in one explicit dictionary, or by the folder or hub id of a trained one."""
 
 from __future__ import annotations
 
@@ -94,15 +94,14 @@ def default_candidates(name: str) -> int:
 
 def edits_replies(name: str) -> bool:
     """Whether a policy, by name or folder, edits replies by sentences; nothing is loaded."""
-    folder = TRAINED.get(name, Path(name).expanduser())
-    known = name in TRAINED or (name not in POLICIES and folder.is_dir())
-    return known and policy_kind(folder) not in ("generator", "rewriter")
+    folder = trained_folder(name)
+    return folder is not None and policy_kind(folder) not in ("generator", "rewriter")
 
 
 def lends(name: str) -> bool:
     """Whether a policy, by name or folder, says sentences that were written for somebody else."""
-    folder = TRAINED.get(name, Path(name).expanduser())
-    return name == "nearest" or (folder.is_dir() and policy_kind(folder) == "choosing_policy")
+    folder = trained_folder(name)
+    return name == "nearest" or (folder is not None and policy_kind(folder) == "choosing_policy")
 
 
 SHIPPED = Path(__file__).parent / "shipped"
@@ -127,44 +126,68 @@ POLICIES: dict[str, Callable[[], Policy]] = {
 
 
 def load_bare_policy(name: str) -> Policy:
-    """The policy of that name or in that folder, without the safety gate: for training and
-    evaluation. Heavy ones load their models now. `policies.load_policy` puts the gate around."""
+    """The policy of that name, in that folder or of that hub id, without the safety gate: for
+    training and evaluation. Heavy ones load their models now. `policies.load_policy` puts the gate
+    around."""
     check_policy_name(name)
-    return POLICIES[name]() if name in POLICIES else _folder(Path(name).expanduser())
+    if name in POLICIES:
+        return POLICIES[name]()
+    folder = trained_folder(name)
+    assert folder is not None  # check_policy_name has seen it
+    return _folder(folder, "" if Path(name).expanduser().is_dir() else name)
 
 
 def check_policy_name(name: str) -> None:
-    """Refuse what is neither a name nor a folder, before any model is loaded."""
-    if name not in POLICIES and not (name and Path(name).expanduser().is_dir()):
+    """Refuse what is no name, folder or hub id, before any model is loaded."""
+    if name not in POLICIES and trained_folder(name) is None:
         raise UserError(
             f"there is no policy {name!r}. Known policies: {', '.join(POLICIES)}; "
-            "or the folder of a trained one."
+            "or the folder or hub id of a trained one."
         )
+
+
+def trained_folder(name: str) -> Path | None:
+    """Where the files of a trained policy are: in the package, here, or brought from the hub now.
+
+    None where the name is none of a trained policy. What is on the hub and cannot be had is a
+    UserError.
+    """
+    if name in POLICIES:
+        return TRAINED.get(name)
+    folder = Path(name).expanduser()
+    if name and folder.is_dir():
+        return folder
+    from rewriting.runtime.models.hub import hub_folder, is_hub_id
+
+    return hub_folder(name, FILE) if is_hub_id(name) else None
 
 
 def policy_digest(name: str) -> str:
     """What the files of a trained policy are, whatever it is called; empty for one without files.
 
-    A folder that is trained again keeps its name: a job that goes on has to know.
+    A folder that is trained again keeps its name: a job that goes on has to know. The hub's library
+    notes in a hidden folder when it looked: that says nothing of the policy.
     """
     from rewriting.runtime.files.disk import sha256_of
 
-    folder = TRAINED.get(name, Path(name).expanduser())
-    if not folder.is_dir() or (name in POLICIES and name not in TRAINED):
+    folder = trained_folder(name)
+    if folder is None:
         return ""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     whole = hashlib.sha256()
     for path in files:
+        if path.relative_to(folder).parts[0] == ".cache":
+            continue
         whole.update(f"{path.relative_to(folder).as_posix()}\0{sha256_of(path)}\n".encode())
     return whole.hexdigest()
 
 
 def policy_folder(name: str) -> Path:
-    """The folder of a trained policy, by path or by the name of a shipped one."""
-    folder = TRAINED.get(name, Path(name).expanduser())
-    if not folder.is_dir():
+    """The folder of a trained policy, by path, hub id or the name of a shipped one."""
+    folder = trained_folder(name)
+    if folder is None:
         raise UserError(
             f"there is no trained policy {name!r}. Name a folder that `train.py partner`, "
-            f"`emprl` or `grpo` wrote, or one of: {', '.join(TRAINED)}."
+            f"`emprl` or `grpo` wrote, a hub id, or one of: {', '.join(TRAINED)}."
         )
     return folder

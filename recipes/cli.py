@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import logging
 import sys
+from typing import Annotated
 
 import typer
 
-from recipes.commands import data, feedback, insights, models, rewrite, score, serve
+from recipes.commands import configs, data, feedback, insights, models, rewrite, score, serve
 from recipes.commands.ab import app as ab
+from recipes.commands.push import command as push
+from recipes.entry import run_evaluation, run_training
+from rewriting import __version__
 from rewriting.errors import UserError
+
+TRAIN_EPILOG = (
+    "Examples:\n\nrewriting train\n\nrewriting train partner --help\n\n"
+    "rewriting train partner --config partner --data sample --output runs/partner"
+)
+EVALUATE_EPILOG = (
+    "Examples:\n\nrewriting evaluate rewrites --help\n\n"
+    "rewriting evaluate rewrites --systems original,generic --data sample:test --json table.json"
+)
+PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+"""For commands whose words all belong to a recipe, --help among them."""
 
 app = typer.Typer(
     help="Rewrite supportive replies to be more empathic, measure them, and look after the data "
@@ -20,10 +35,42 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
 )
+
+
+def show_version(asked: bool) -> None:
+    if asked:
+        print(f"rewriting {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    pass  # the help of the whole command is that of `app`
+
+
+@app.command("train", epilog=TRAIN_EPILOG, context_settings=PASSED_ON)
+def train(context: typer.Context) -> None:
+    """Train an agent, a generator or a reward model; without a word, the quick PARTNER run."""
+    run_training(context.args, "rewriting train")
+
+
+@app.command("evaluate", epilog=EVALUATE_EPILOG, context_settings=PASSED_ON)
+def evaluate(context: typer.Context) -> None:
+    """Measure rewrites, responses, identifiers and rewards: a table each."""
+    run_evaluation(context.args, "rewriting evaluate")
+
+
 app.command("rewrite", epilog=rewrite.EPILOG)(rewrite.rewrite)
 app.command("score", epilog=score.EPILOG)(score.score)
 app.command("feedback", epilog=feedback.EPILOG)(feedback.feedback)
 app.command("serve", epilog=serve.EPILOG)(serve.serve)
+app.command("configs", epilog=configs.EPILOG)(configs.configs)
+app.command("push", epilog=push.EPILOG)(push.push)
 app.command("insights", epilog=insights.EPILOG)(insights.insights)
 app.add_typer(ab.app, name="ab")
 app.add_typer(data.app, name="data")
@@ -32,7 +79,9 @@ app.add_typer(models.app, name="models")
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command. A user's mistake is one line on standard error and exit code 1."""
-    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    told = logging.INFO if arguments[:1] in (["train"], ["evaluate"]) else logging.WARNING
+    logging.basicConfig(format="%(message)s", level=told)
     try:
         app(arguments, prog_name="rewriting")
     except UserError as error:

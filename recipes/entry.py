@@ -1,4 +1,5 @@
-"""What train.py and evaluate.py share: picking a recipe, reading its dataclass, one-line errors."""
+"""What `rewriting train` and `rewriting evaluate` share, and train.py and evaluate.py with them:
+picking a recipe, reading its dataclass, one-line errors."""
 
 from __future__ import annotations
 
@@ -8,12 +9,13 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from recipes.shared.configs import config_file, recipe_configs
 from rewriting.errors import UserError
 from rewriting.runtime.processes import join_processes
 
@@ -50,18 +52,18 @@ RANKS = ("RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK")
 """Where torchrun and three kinds of MPI tell a process its rank: those that accelerate reads."""
 
 
-def run_training(arguments: list[str] | None = None) -> None:
-    """`train.py`: the first word picks the recipe, the rest fills its dataclass.
+def run_training(arguments: list[str] | None = None, program: str = "train.py") -> None:
+    """`train.py` and `rewriting train`: the first word picks the recipe, the rest fills its fields.
 
     Without any word: the quick PARTNER run, which is what the defaults of that recipe are.
     """
     join_processes()
-    _run("train.py", TRAINING, (sys.argv[1:] if arguments is None else arguments) or ["partner"])
+    _run(program, TRAINING, (sys.argv[1:] if arguments is None else arguments) or ["partner"])
 
 
-def run_evaluation(arguments: list[str] | None = None) -> None:
-    """`evaluate.py`: the first word picks the table, the rest fills its dataclass."""
-    _run("evaluate.py", EVALUATION, sys.argv[1:] if arguments is None else arguments)
+def run_evaluation(arguments: list[str] | None = None, program: str = "evaluate.py") -> None:
+    """`evaluate.py` and `rewriting evaluate`: the first word picks the table."""
+    _run(program, EVALUATION, sys.argv[1:] if arguments is None else arguments)
 
 
 def _run(program: str, recipes: Mapping[str, str], arguments: list[str]) -> None:
@@ -101,7 +103,7 @@ def _only_run_in(output: str) -> Iterator[None]:
 
 
 def _overview(program: str, recipes: Mapping[str, str]) -> str:
-    lines = [f"usage: {program} RECIPE [--config FILE.yaml] [--field value …]", "", "recipes:"]
+    lines = [f"usage: {program} RECIPE [--config FILE.yaml|NAME] [--field value …]", "", "recipes:"]
     for name, module in recipes.items():
         summary = (import_module(module).__doc__ or "").strip().split("\n")[0]
         lines.append(f"  {name:<14}{summary}")
@@ -115,6 +117,7 @@ class _Formatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescription
 
 def parse(module: Any, program: str, arguments: list[str]) -> Any:
     """Fill the recipe's dataclass from its YAML file and flags; flags win, unknown keys raise."""
+    words = with_config_file(arguments)  # before trl is imported, which takes seconds
     from trl import TrlParser
     from yaml import YAMLError
 
@@ -133,7 +136,7 @@ def parse(module: Any, program: str, arguments: list[str]) -> Any:
         formatter_class=_Formatter,
     )
     try:
-        (config,) = parser.parse_args_and_config(arguments)
+        (config,) = parser.parse_args_and_config(words)
     except (ValueError, OSError, TypeError, YAMLError) as error:
         unknown = re.search(r"not used by the HfArgumentParser: \['([^']+)'", str(error))
         if unknown:
@@ -141,3 +144,19 @@ def parse(module: Any, program: str, arguments: list[str]) -> Any:
             raise UserError(message) from error
         raise UserError(" ".join(str(error).split())) from error
     return config
+
+
+def with_config_file(arguments: Sequence[str]) -> list[str]:
+    """The arguments with the path of the config behind `--config`, where they give its name.
+
+    `--config=NAME` is taken as well, which the parser does not know.
+    """
+    words: list[str] = []
+    for word in arguments:
+        words += word.split("=", 1) if word.startswith("--config=") else [word]
+    if "--config" in words:
+        place = words.index("--config") + 1
+        if place == len(words):
+            raise UserError("--config needs a file, or the name of a config of the package.")
+        words[place] = str(config_file(words[place], recipe_configs()))
+    return words

@@ -1,3 +1,4 @@
+# empathic-rewriting: this line says whose the package is (rewriting/distribution.py reads it).
 """What is good: the reward protocol, its terms, and the models behind them.
 
     from rewards import build_rewards, load_identifier

@@ -43,15 +43,15 @@ def parse_systems(text: str) -> dict[str, str]:
 
 def check_system(source: str) -> None:
     """Say at once that there is no such system, not after another one has worked for an hour."""
-    from policies.named import TRAINED, check_policy_name, policy_folder
+    from policies.named import check_policy_name, trained_folder
 
     source, _ = best_of(source)
     path = Path(source).expanduser()
     if path.suffix.lower() in READERS:
         if not path.is_file():
             raise UserError(f"{source}: there is no such file of outputs.")
-    elif source in TRAINED or path.is_dir():
-        check_folder(policy_folder(source))
+    elif source != ORIGINAL and (folder := trained_folder(source)):
+        check_folder(folder)
     elif source != ORIGINAL:
         check_policy_name(source)
 
@@ -59,12 +59,15 @@ def check_system(source: str) -> None:
 def check_folder(folder: Path) -> None:
     """Read the settings of a policy's folder, which know what is wrong with it."""
     from policies.chat.rewriter import KINDS, read_rewriter
+    from policies.choosing import settings as choosing_settings
     from policies.editing import settings as edit_settings
     from policies.generating import settings as generator_settings
     from policies.named import policy_kind
 
     kind = policy_kind(folder)
-    if kind == generator_settings.KIND:
+    if kind == choosing_settings.KIND:
+        choosing_settings.read_settings(folder)
+    elif kind == generator_settings.KIND:
         generator_settings.read_settings(folder)
     elif kind in KINDS:
         read_rewriter(folder, kind)

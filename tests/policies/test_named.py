@@ -1,13 +1,21 @@
 """Policies by name, and the shipped ones."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from policies.chat.rewriter import RewriterSettings, read_rewriter, write_rewriter
 from policies.editing.settings import read_settings
-from policies.named import POLICIES, TRAINED, load_bare_policy, policy_folder
+from policies.named import (
+    POLICIES,
+    TRAINED,
+    edits_replies,
+    load_bare_policy,
+    policy_digest,
+    policy_folder,
+)
 from rewriting import UserError
 
 WEIGHT_FILES = ("adapter_model.safetensors", "position_head.safetensors")
@@ -73,3 +81,35 @@ def test_a_changed_scale_of_an_adapter_is_refused(tmp_path: Path) -> None:
     (tmp_path / "adapter_config.json").write_text('{"lora_alpha": 61}')
     with pytest.raises(UserError, match=r"adapter_config\.json is missing or damaged"):
         read_rewriter(tmp_path)
+
+
+def test_a_policy_is_found_on_the_hub_as_in_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def hub_folder(name: str, needed: str) -> Path:
+        asked.append((name, needed))
+        return TRAINED["partner-start"]
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("rewriting.runtime.models.hub.hub_folder", hub_folder)
+    monkeypatch.setattr(
+        "policies.editing.agent.EditAgent.load", lambda folder, name: (folder, name)
+    )
+    assert load_bare_policy("org/agent") == (TRAINED["partner-start"], "org/agent")  # type: ignore[comparison-overlap]
+    assert policy_folder("org/agent") == TRAINED["partner-start"]
+    assert edits_replies("org/agent")
+    assert policy_digest("org/agent") == policy_digest("partner-start")
+    assert set(asked) == {("org/agent", "policy.json")}
+    (tmp_path / "runs").mkdir()
+    with pytest.raises(UserError, match="no policy 'runs/partnr'"):  # a path, mistyped
+        load_bare_policy("runs/partnr")
+
+
+def test_when_the_hub_was_asked_changes_no_digest(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(TRAINED["partner-start"], tmp_path / "policy"))
+    before = policy_digest(str(folder))
+    (folder / ".cache").mkdir()
+    (folder / ".cache/looked").write_text("now")
+    assert policy_digest(str(folder)) == before == policy_digest("partner-start")

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from recipes import cli
 from recipes.cli import main
+from recipes.entry import EVALUATION, TRAINING
+from rewriting import __version__
 from rewriting.data import load_exchanges
 
 Run = Callable[..., tuple[int, str, str]]
@@ -47,6 +50,8 @@ def one_line_error(result: tuple[int, str, str]) -> str:
         ["data", "check"],
         ["models"],
         ["models", "fetch"],
+        ["configs"],
+        ["push"],
     ],
 )
 def test_every_command_has_help(run: Run, command: list[str]) -> None:
@@ -59,6 +64,57 @@ def test_python_m_is_the_same_command() -> None:
     command = [sys.executable, "-m", "rewriting", "--help"]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "rewriting [OPTIONS] COMMAND" in result.stdout
+
+
+def test_the_version_is_that_of_the_package(run: Run) -> None:
+    assert run("--version") == (0, f"rewriting {__version__}\n", "")
+
+
+def test_train_and_evaluate_are_those_of_the_scripts(run: Run) -> None:
+    code, out, _ = run("train", "--help")
+    assert code == 0
+    assert out.startswith("usage: rewriting train RECIPE")
+    assert all(f"\n  {name} " in out for name in TRAINING)
+    code, out, _ = run("evaluate", "--help")
+    assert code == 0
+    assert all(f"\n  {name} " in out for name in EVALUATION)
+    code, out, _ = run("evaluate", "probe", "--help")
+    assert code == 0
+    assert out.startswith("usage: rewriting evaluate probe")
+
+
+def test_the_words_of_a_recipe_reach_it_as_they_were(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[list[str]] = []
+    monkeypatch.setattr(cli, "run_training", lambda words, program: found.append(words))
+    words = ["partner", "--config", "partner", "--steps=2", "-x", "--output", "runs/a b", "--help"]
+    assert run("train", *words)[0] == 0
+    assert run("train")[0] == 0
+    assert found == [words, []]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "partnr"], "no recipe 'partnr'"),
+        (["train", "partner", "--config", "partnr"], "Did you mean partner?"),
+        (["train", "partner", "--config=partnr"], "Did you mean partner?"),
+        (["train", "partner", "--config"], "--config needs a file"),
+        (["evaluate", "probes"], "no recipe 'probes'"),
+        (["configs", "launch/gpu"], "Names: emprl, "),
+    ],
+)
+def test_mistakes_of_recipes_are_one_line(run: Run, arguments: list[str], message: str) -> None:
+    assert message in one_line_error(run(*arguments))
+
+
+def test_configs_are_listed_and_found(run: Run) -> None:
+    _, listed, _ = run("configs")
+    paths = dict(line.split("\t") for line in listed.splitlines())
+    assert {"partner", "launch/gpus"} <= paths.keys()
+    assert run("configs", "launch/gpus")[1] == f"{paths['launch/gpus']}\n"
+    assert Path(paths["launch/gpus"]).is_file()
 
 
 def test_data_check_counts_the_sample(run: Run, tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from recipes import entry
 from recipes.entry import run_training
 from rewriting.runtime.files.folders import LOCK, only_writer
 
+CONFIGS = Path(__file__).parents[2] / "configs"
+
 
 def test_a_second_run_in_a_folder_is_refused_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -45,3 +47,11 @@ def test_the_first_process_locks_the_folder_from_inside(
     first = name is None or rank == "0"
     assert seen == [[output, output / LOCK] if first else [output]]
     assert list(tmp_path.rglob("*")) == [output]
+
+
+def test_a_packaged_config_fills_the_recipe_by_its_name() -> None:
+    from recipes.train.partner import recipe
+
+    by_name = entry.parse(recipe, "train.py partner", ["--config", "partner"])
+    by_path = entry.parse(recipe, "train.py partner", [f"--config={CONFIGS / 'partner.yaml'}"])
+    assert by_name == by_path != recipe.Config()

@@ -68,15 +68,15 @@ class Writers:
         """The generator of that name, with the decoding that was asked for; None: no generator."""
         from policies.generating.generator import Generator
         from policies.generating.settings import KIND
-        from policies.named import TRAINED, policy_kind
+        from policies.named import policy_kind, trained_folder
 
         if source.startswith(BARE):
             model = source.removeprefix(BARE)
             return Generator.create(model, adapter="none", name=model, **self.decoding)
-        folder = TRAINED.get(source, Path(source).expanduser())
-        if policy_kind(folder) != KIND:
+        folder = trained_folder(source)
+        if folder is None or policy_kind(folder) != KIND:
             return None
-        name = source if source in TRAINED else ""
+        name = "" if Path(source).expanduser().is_dir() else source
         return Generator.load(folder, name=name, **self.decoding)
 
 

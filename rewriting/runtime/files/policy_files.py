@@ -70,6 +70,17 @@ def read_policy(
     return name, described
 
 
+def check_weights(folder: Path, described: Mapping[str, Any]) -> None:
+    """Raise where a file that makes the policy what it is differs from the one that was saved."""
+    checksums = described.get(CHECKSUMS, {})
+    try:
+        damaged = _damaged(folder, checksums)
+    except (ValueError, AttributeError, TypeError) as error:
+        raise UserError(f"the checksums in {folder / FILE} are damaged ({error}).") from error
+    if damaged:
+        raise UserError(f"{folder / damaged} is missing or damaged. Get the policy again.")
+
+
 def _filled(settings: type[T], found: Mapping[str, Any]) -> T:
     """The settings with the values of a file, each of the kind that its default is of."""
     defaults = {one.name: one.default for one in fields(settings)}  # type: ignore[arg-type]

@@ -1,0 +1,33 @@
+"""`rewriting configs`: where the YAML files are that come with the package."""
+
+from typing import Annotated
+
+import typer
+
+EXAMPLES = (
+    "Examples:",
+    "rewriting configs",
+    "rewriting configs partner",
+    'accelerate launch --config_file "$(rewriting configs launch/gpus)" -m rewriting train partner',
+)
+EPILOG = "\n\n".join(EXAMPLES)
+
+
+def configs(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Which one; without a name, all are listed."),
+    ] = None,
+) -> None:
+    """Print the path of a config that comes with the package, or list them all.
+
+    `rewriting train RECIPE --config NAME` takes the name alone. Copy the file to change it.
+    """
+    from recipes.shared.configs import config_file, launch_configs, recipe_configs
+
+    known = recipe_configs() | launch_configs()
+    if name is not None:
+        print(config_file(name, known))
+        return
+    for one, path in known.items():
+        print(f"{one}\t{path}")

@@ -1,0 +1,1 @@
+"""`rewriting push`: a trained policy goes to the hub."""

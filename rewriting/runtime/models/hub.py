@@ -1,0 +1,95 @@
+"""Folders that come from the hub and go there: plain files, never code.
+
+A folder is brought into the cache folder as files, not as links, and once in a process: what is
+used at the end of a job is what was used at its start.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, Final
+
+from rewriting.errors import UserError
+from rewriting.runtime.models.named import cache_folder
+
+HUB_ID: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9_][\w.-]*")
+FILES: Final = ("*.safetensors", "*.json", "README.md", "model/*.txt", "model/*.jinja")
+"""What is exchanged. A whole model has vocabularies and a chat template as text beside its JSON."""
+SECONDS: Final = 10.0
+
+
+def is_hub_id(name: str) -> bool:
+    """Whether a name can be that of a repository: ORG/NAME, and no path into a folder here."""
+    owner = name.partition("/")[0]
+    return HUB_ID.fullmatch(name) is not None and not Path(owner).is_dir()
+
+
+@functools.cache
+def hub_folder(name: str, needed: str) -> Path:
+    """The folder of a repository, with its files of the kinds in FILES.
+
+    needed: the file without which it is not what is looked for. It is brought alone first, so that
+    a repository of something else costs no gigabytes.
+    """
+    import huggingface_hub
+
+    folder = cache_folder() / "hub" / name.replace("/", "--")
+    with explained(f"{name!r} is no folder here, and could not be had from the hub"):
+        for files in ([needed], [*FILES]):
+            huggingface_hub.snapshot_download(
+                name, local_dir=folder, allow_patterns=files, etag_timeout=SECONDS
+            )
+            if not (folder / needed).is_file():
+                raise UserError(f"{name} on the hub is of another kind: it has no {needed}.")
+    return folder
+
+
+def files_to_send(folder: Path) -> tuple[list[Path], list[Path]]:
+    """The files of a folder that are exchanged, and those that stay. Hidden ones are not counted.
+
+    The paths are relative to the folder.
+    """
+    paths = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    seen = [path for path in paths if not any(part.startswith(".") for part in path.parts)]
+    sent = [path for path in seen if any(fnmatch(path.as_posix(), kind) for kind in FILES)]
+    return sent, [path for path in seen if path not in sent]
+
+
+def send_folder(
+    name: str, folder: Path, files: Sequence[Path], card: str, *, private: bool, message: str
+) -> str:
+    """Send files of a folder to the hub in one commit, with this card, and give the address."""
+    from huggingface_hub import CommitOperationAdd, HfApi
+
+    contents: dict[str, Any] = {path.as_posix(): folder / path for path in files}
+    contents["README.md"] = card.encode()
+    operations = [CommitOperationAdd(path, content) for path, content in contents.items()]
+    with explained(f"{name} could not be sent to the hub"):
+        hub = HfApi()
+        hub.whoami()  # says at once that the hub is out of reach, or that nobody is logged in
+        address = hub.create_repo(name, private=private, exist_ok=True)
+        hub.create_commit(name, operations, commit_message=message)
+    return str(address)
+
+
+@contextmanager
+def explained(failed: str) -> Iterator[None]:
+    """What the hub or the network says against it, as one line that begins with what failed."""
+    from huggingface_hub import constants
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    # An error of the hub is one of its HTTP library too, whichever that is in this release.
+    network = tuple(base for base in HfHubHTTPError.__bases__ if base is not OSError)
+    try:
+        yield
+    except (OSError, HFValidationError, *network) as error:
+        told = (str(error).strip() or type(error).__name__).split("\n")[0].split(". ")[0][:200]
+        reason = "the hub is switched off (HF_HUB_OFFLINE)" if constants.HF_HUB_OFFLINE else told
+        raise UserError(
+            f"{failed} ({reason}). Connect to the hub; `hf auth login` for what needs an account."
+        ) from error
