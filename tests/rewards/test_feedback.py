@@ -3,6 +3,7 @@
 from rewards.feedback import ADVICE, feedback_on
 from rewards.identifiers.assessment import Assessment, Judgement
 from rewriting.exchange import MECHANISMS
+from rewriting.safety import check_output
 
 
 def test_each_mechanism_gets_the_words_of_its_level() -> None:
@@ -25,3 +26,13 @@ def test_every_level_has_words() -> None:
         assert all(advice.found)
         assert all(advice.missing[:2])
         assert all(advice.example[:2])
+
+
+def test_the_advice_of_feedback_passes_the_output_gate() -> None:
+    texts = [
+        text
+        for advice in ADVICE.values()
+        for text in (*advice.found, *advice.missing, *advice.example)
+    ]
+    assert len(texts) == 27
+    assert [text for text in texts if not check_output(text).clear] == []

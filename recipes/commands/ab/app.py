@@ -84,11 +84,19 @@ def create(
     include_crisis: Annotated[
         bool, typer.Option("--include-crisis", help="Keep posts that the safety gate holds back.")
     ] = False,
+    allow_unsafe_candidates: Annotated[
+        bool,
+        typer.Option(
+            "--allow-unsafe-candidates",
+            help="Show replies too that the output gate would reject. Recorded in the study.",
+        ),
+    ] = False,
 ) -> None:
     """Freeze a study: which pairs, who judges them, on which side each reply stands.
 
     Sides and order are balanced for every rater and pair, and follow from the seed. Replies and
-    texts that name a system are refused; posts in crisis are left out unless asked for.
+    texts that name a system are refused; posts in crisis, and replies that the output gate rejects,
+    are left out unless asked for.
     """
     from rewriting.ab.study import texts
     from rewriting.ab.study.create import create_study, named_in_posts, say
@@ -106,6 +114,7 @@ def create(
         repeats=repeats,
         limit=limit,
         crisis=None if include_crisis else held_back(),
+        unsafe=None if allow_unsafe_candidates else rejected(),
         title=title,
         consent=read_text(consent, texts.CONSENT),
         instructions=read_text(instructions, texts.INSTRUCTIONS),
@@ -116,6 +125,8 @@ def create(
     show_created(study, output)
     if study.left_out:
         print(f"left out: {say(study.left_out)}")
+    if study.unsafe_candidates:
+        print("warning: no output gate has seen the replies (--allow-unsafe-candidates).")
     for name, count in named_in_posts(study).items():
         print(f"warning: the posts of {count:,} pairs say {name!r}, a system's name: have a look.")
 
@@ -188,7 +199,9 @@ def read_output(row: Row, key_of: Callable[[Cells], str]) -> Output:
     history = row.cells.get("history") or ()
     if isinstance(history, str) or not all(isinstance(turn, str) for turn in history):
         raise UserError(f"{where}: history is a list of texts.")
-    return Output(key_of(row.cells), seeker_post, reply, tuple(history), where)
+    original = row.cells.get("response_post") if "rewritten_response" in row.cells else ""
+    own = original if isinstance(original, str) else ""
+    return Output(key_of(row.cells), seeker_post, reply, tuple(history), where, own)
 
 
 def read_criterion(text: str) -> Criterion:
@@ -217,6 +230,27 @@ def read_text(path: Path | None, default: str) -> str:
 
 def read_lines(path: Path | None, default: Sequence[str]) -> list[str]:
     return [line for line in read_text(path, "\n".join(default)).splitlines() if line.strip()]
+
+
+def rejected() -> Callable[[Output], bool]:
+    """Whether the output gate rejects a system's reply, with all that `rewriting rewrite` asks.
+
+    Its models are loaded with the first reply, after mistakes in the files have been found.
+    """
+    from functools import cache
+
+    from recipes.shared.gated import Safety
+    from rewriting import Exchange, Rewrite
+
+    guard = cache(Safety().guard)
+
+    def unsafe(output: Output) -> bool:
+        if not output.reply.strip() or output.reply == output.response_post:
+            return False
+        exchange = Exchange(output.seeker_post, output.response_post, history=output.history)
+        return not guard().check(Rewrite(exchange, output.reply)).clear
+
+    return unsafe
 
 
 def held_back() -> Callable[[str], bool]:

@@ -30,6 +30,8 @@ class Output:
     reply: str
     history: tuple[str, ...] = ()
     where: str = ""
+    response_post: str = ""
+    """The reply that a rewrite was made from: a person's own words are not ours to reject."""
 
 
 Answers = Mapping[str, Mapping[str, Output]]  # system → exchange → output
@@ -48,6 +50,7 @@ def create_study(
     repeats: int = 4,
     limit: int | None = None,
     crisis: Callable[[str], bool] | None = None,
+    unsafe: Callable[[Output], bool] | None = None,
     title: str = texts.TITLE,
     consent: str = texts.CONSENT,
     instructions: str = texts.INSTRUCTIONS,
@@ -58,6 +61,8 @@ def create_study(
 
     crisis: says whether a post is too grave for a study; exchanges are left out whose seeker post
         or history has one.
+    unsafe: says whether a system's reply must not be shown; exchanges are left out to which any
+        system has one. None: nobody looked, and the study says so.
     limit: take at most so many exchanges, drawn by the seed.
     """
     check_names(outputs)
@@ -67,6 +72,9 @@ def create_study(
     check_texts(outputs, own_texts(shown, help_resources, criteria, practice, attention))
     answered = by_exchange(outputs)
     shared, left_out = shared_exchanges(answered, crisis)
+    safe = shared if unsafe is None else [key for key in shared if not hurts(answered, key, unsafe)]
+    left_out["rejected by the output gate"] = len(shared) - len(safe)
+    shared = safe
     shared = sorted(shared, key=lambda key: opaque_id(seed, "draw", key))[:limit]
     items = [item for key in shared for item in items_of(answered, key, seed)]
     left_out["identical replies"] = len(shared) * count_pairs(len(outputs)) - len(items)
@@ -107,6 +115,7 @@ def create_study(
         help_resources=tuple(help_resources),
         exclusion=exclusion or Exclusion(),
         left_out={reason: count for reason, count in left_out.items() if count},
+        unsafe_candidates=unsafe is None,
     )
 
 
@@ -245,6 +254,11 @@ def shared_exchanges(
         "crisis or possible crisis": len(grave),
     }
     return [key for key in everywhere if key not in blank | grave], left_out
+
+
+def hurts(answered: Answers, key: str, unsafe: Callable[[Output], bool]) -> bool:
+    """Whether any system's reply to an exchange must not be shown."""
+    return any(unsafe(replies[key]) for replies in answered.values())
 
 
 def posts_of(answered: Answers, key: str) -> set[str]:

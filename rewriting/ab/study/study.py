@@ -97,6 +97,8 @@ class Study:
     items: by id, of every kind.
     assignments: rater number (from 1) → what falls to that rater, in order. Practice comes first.
     left_out: why exchanges of the input are not in the study → how many.
+    unsafe_candidates: whether replies are shown that the output gate has not seen, as the
+        researcher wished; studies of earlier releases, which no gate has seen, do not say.
     """
 
     systems: tuple[str, ...]
@@ -113,6 +115,7 @@ class Study:
     help_resources: tuple[str, ...] = ()
     exclusion: Exclusion = Exclusion()
     left_out: Mapping[str, int] = field(default_factory=dict)
+    unsafe_candidates: bool | None = None
 
     @property
     def raters(self) -> tuple[int, ...]:

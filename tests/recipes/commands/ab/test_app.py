@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from recipes.cli import main
+from recipes.shared.gated import Guard, Safety
 from rewriting import UserError
 from rewriting.ab.server.tokens import token_hash
 from rewriting.ab.study.store import Ballot, Store
 from rewriting.ab.study.study import Study, load_study
+from rewriting.safety import Gate
 from rewriting.web.hosts import host_name
 
 
@@ -23,6 +25,12 @@ def run(*arguments: object) -> int:
     except SystemExit as end:
         return int(end.code or 0)
     return 0
+
+
+@pytest.fixture(autouse=True)
+def rules_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The output gate without its models: they would find toy replies senseless."""
+    monkeypatch.setattr(Safety, "guard", lambda safety: Guard(Gate()))
 
 
 def write(path: Path, replies: list[str], **more: Any) -> Path:
@@ -52,6 +60,46 @@ def study(systems: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert run("create", *systems, "--raters", 2, "--output", tmp_path / "study") == 0
     capsys.readouterr()
     return tmp_path / "study"
+
+
+def gated_study(tmp_path: Path, *flags: str) -> Study:
+    """A study of two systems, of which one says what a machine must not say to post 1."""
+    first = write(tmp_path / "one.jsonl", ["I am so sorry.", "You are an idiot.", "ok"])
+    second = write(tmp_path / "two.jsonl", [f"Second {n}." for n in range(3)])
+    systems = ["--system", f"one={first}", "--system", f"two={second}"]
+    output = tmp_path / "gated"
+    assert run("create", *systems, "--raters", 2, "--repeats", 0, "--output", output, *flags) == 0
+    return load_study(output)
+
+
+def test_replies_that_the_output_gate_rejects_are_left_out_and_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = gated_study(tmp_path)
+    assert sorted(item.seeker_post for item in study.of_kind("item")) == ["Post 0.", "Post 2."]
+    assert study.left_out == {"rejected by the output gate": 1}
+    assert study.unsafe_candidates is False
+    assert "1 rejected by the output gate" in capsys.readouterr().out
+
+
+def test_a_researcher_may_show_them_and_the_study_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = gated_study(tmp_path, "--allow-unsafe-candidates")
+    assert len(study.of_kind("item")) == 3
+    assert study.unsafe_candidates is True
+    assert study.left_out == {}
+    assert "no output gate has seen the replies" in capsys.readouterr().out
+
+
+def test_a_persons_own_reply_is_not_the_gates_to_reject(tmp_path: Path) -> None:
+    rude = [{"seeker_post": "Post.", "response_post": "You are an idiot."}]
+    own, changed = tmp_path / "own.jsonl", tmp_path / "changed.jsonl"
+    own.write_text(json.dumps(rude[0] | {"rewritten_response": "You are an idiot."}))
+    changed.write_text(json.dumps(rude[0] | {"rewritten_response": "I am so sorry."}))
+    systems = ["--system", f"own={own}", "--system", f"changed={changed}"]
+    assert run("create", *systems, "--raters", 1, "--output", tmp_path / "s") == 0
+    assert load_study(tmp_path / "s").left_out == {}
 
 
 def test_create_says_what_it_made(

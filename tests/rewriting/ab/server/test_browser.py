@@ -34,7 +34,8 @@ def served(tmp_path: Path) -> Iterator[Served]:
     folder = tmp_path / "study"
     run(
         ["ab", "create", *write_outputs(tmp_path), "--raters", str(RATERS), "--votes-per-item",
-         str(VOTES), "--repeats", "4", "--minimum-seconds", "0", "--output", str(folder)]
+         str(VOTES), "--repeats", "4", "--minimum-seconds", "0", "--output", str(folder),
+         "--allow-unsafe-candidates"]
     )  # fmt: skip
     server = Served(folder)
     server.start()
