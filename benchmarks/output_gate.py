@@ -21,7 +21,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from recipes.shared.gated import Guard, Safety
+from policies.gated import Guard
+from recipes.shared.gated import Safety
 from rewriting import Exchange, Rewrite, UserError
 from rewriting.safety import Gate, check_output
 from rewriting.statistics.shares import wilson
