@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from recipes.cli import main
 from policies.gated import Guard
+from recipes.cli import main
 from recipes.shared.gated import Safety
 from rewriting import UserError
 from rewriting.ab.server.tokens import token_hash
