@@ -84,7 +84,11 @@ def explained(failed: str) -> Iterator[None]:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
     # An error of the hub is one of its HTTP library too, whichever that is in this release.
-    network = tuple(base for base in HfHubHTTPError.__bases__ if base is not OSError)
+    network: tuple[type[Exception], ...] = tuple(
+        base
+        for base in HfHubHTTPError.__bases__
+        if base is not OSError and issubclass(base, Exception)
+    )
     try:
         yield
     except (OSError, HFValidationError, *network) as error:
