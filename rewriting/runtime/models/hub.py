@@ -89,9 +89,10 @@ def explained(failed: str) -> Iterator[None]:
         for base in HfHubHTTPError.__bases__
         if base is not OSError and issubclass(base, Exception)
     )
+    failures = (OSError, HFValidationError, *network)
     try:
         yield
-    except (OSError, HFValidationError, *network) as error:
+    except failures as error:
         told = (str(error).strip() or type(error).__name__).split("\n")[0].split(". ")[0][:200]
         reason = "the hub is switched off (HF_HUB_OFFLINE)" if constants.HF_HUB_OFFLINE else told
         raise UserError(
