@@ -89,7 +89,7 @@ def explained(failed: str) -> Iterator[None]:
         for base in HfHubHTTPError.__bases__
         if base is not OSError and issubclass(base, Exception)
     )
-    failures = (OSError, HFValidationError, *network)
+    failures: Any = (OSError, HFValidationError, *network)  # mypy cannot follow a tuple of types
     try:
         yield
     except failures as error:
