@@ -1,10 +1,12 @@
 """The sentences that can be lent: what kind people said to somebody in a similar place.
 
-Most were written to be lent (rewriting/sample/BANK.md). The fits and the sense corpus hold more
-kind sentences that say what somebody is going through without naming details (FITS.md, SENSE.md),
-each under the posts that it fits. Under a new post the sentences of the most similar posts are
-looked up. All of them are good English and kind, and the only question is whether one fits: that
-is for others to say.
+They were written to be lent (rewriting/sample/BANK.md), each under a post that it fits. Under a new
+post the sentences of the most similar posts are looked up. All of them are good English and kind,
+and the only question is whether one fits: that is for others to say.
+
+Left out: the sentences of the fits and of the sense corpus. They are kind and general too, but say
+so precisely what is special about one situation that under another post they are nearly always
+wrong.
 
 Legend: N posts that are asked about, M posts of the bank, D width of a vector.
 """
@@ -18,14 +20,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from rewriting.data.fits import STRONG, fit_groups
 from rewriting.data.lent import lent_rows
-from rewriting.data.load import load_exchanges
 from rewriting.data.split import normalised
 from rewriting.runtime.cache import ScoreCache
 
 ENCODER: Final = "minilm-l6"
-GENERAL: Final = "general_fit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +44,10 @@ class Near:
 
 
 def fitting_sentences() -> Iterator[Fitting]:
-    """The sentences that were written to be lent, the strong sentences of the fits and the general
-    ones of the sense corpus, train parts."""
+    """The bundled sentences, each with the post that it was said to."""
     for row in lent_rows():
         for sentence in row["sentences"]:
             yield Fitting(row["seeker_post"], sentence["text"])
-    for group in fit_groups("train"):
-        for row in group["sentences"]:
-            if row["level"] == STRONG:
-                for post, fits in zip(group["posts"], row["fits"], strict=True):
-                    if fits:
-                        yield Fitting(post, row["text"])
-    for exchange in load_exchanges("sample:sense_train"):
-        for row in exchange.extra["sentences"]:
-            if row["kind"] == GENERAL:
-                yield Fitting(exchange.seeker_post, row["text"])
 
 
 class Bank:

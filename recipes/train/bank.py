@@ -177,9 +177,7 @@ def start_agent(config: Config) -> ChoosingAgent:
     if config.from_policy:
         return ChoosingAgent.load(policy_folder(config.from_policy), trainable=True, **changes)
     if not config.warm_steps:
-        raise UserError(
-            "a new policy (from_policy '') needs a warm start: set warm_steps, say 40."
-        )
+        raise UserError("a new policy (from_policy '') needs a warm start: set warm_steps, say 40.")
     from rewards.reading.sense_model import SHIPPED, read_settings
     from rewriting.runtime.files.tensors import load_tensors
 
