@@ -10,6 +10,7 @@ from rewriting import UserError
 from rewriting.loop import Policy
 from rewriting.runtime.files.json_files import read_json
 from rewriting.runtime.files.policy_files import FILE
+from rewriting.runtime.loading import did_you_mean
 
 
 def _generic() -> Policy:
@@ -118,14 +119,17 @@ POLICIES: dict[str, Callable[[], Policy]] = {
 
 def load_policy(name: str) -> Policy:
     """The policy of that name or in that folder; heavy ones load their models now."""
-    if name in POLICIES:
-        return POLICIES[name]()
-    folder = Path(name).expanduser()
-    if name and folder.is_dir():
-        return _folder(folder)
+    check_name(name)
+    return POLICIES[name]() if name in POLICIES else _folder(Path(name).expanduser())
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that is neither a known policy nor a folder; nothing is loaded."""
+    if name in POLICIES or (name and Path(name).expanduser().is_dir()):
+        return
     raise UserError(
-        f"there is no policy {name!r}. Known policies: {', '.join(POLICIES)}; "
-        "or the folder of a trained one."
+        f"there is no policy {name!r}. {did_you_mean(name, POLICIES)}"
+        f"Known policies: {', '.join(POLICIES)}; or the folder of a trained one."
     )
 
 
@@ -151,7 +155,8 @@ def policy_folder(name: str) -> Path:
     folder = TRAINED.get(name, Path(name).expanduser())
     if not folder.is_dir():
         raise UserError(
-            f"there is no trained policy {name!r}. Name a folder that `train.py partner`, "
-            f"`emprl` or `grpo` wrote, or one of: {', '.join(TRAINED)}."
+            f"there is no trained policy {name!r}. {did_you_mean(name, TRAINED)}"
+            "Name a folder that `train.py partner`, `emprl` or `grpo` wrote, or one of: "
+            f"{', '.join(TRAINED)}."
         )
     return folder

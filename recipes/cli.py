@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import sys
+from typing import Any
 
 import typer
 
 from recipes.commands import data, feedback, insights, models, rewrite, score, serve
 from recipes.commands.ab import app as ab
+from recipes.shared.flags.dialect import SETTINGS, plain_flags
 from rewriting.errors import UserError
 
 app = typer.Typer(
@@ -19,6 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
     rich_markup_mode="rich",
+    context_settings=SETTINGS,
 )
 app.command("rewrite", epilog=rewrite.EPILOG)(rewrite.rewrite)
 app.command("score", epilog=score.EPILOG)(score.score)
@@ -31,10 +34,33 @@ app.add_typer(models.app, name="models")
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command. A user's mistake is one line on standard error and exit code 1."""
+    """Run the command. A user's mistake is one line on standard error: exit code 1, or 2 where the
+    command line itself is wrong."""
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    command = typer.main.get_command(app)
+    words = plain_flags(command, sys.argv[1:] if arguments is None else arguments)
     try:
-        app(arguments, prog_name="rewriting")
+        code = command.main(words, prog_name="rewriting", standalone_mode=False)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(1) from None
+    except (typer.Abort, KeyboardInterrupt):
+        raise SystemExit(130) from None
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # click's own errors, wherever typer keeps them
+            raise
+        raise SystemExit(say_usage(error)) from None
+    raise SystemExit(code or 0)
+
+
+def say_usage(error: Any) -> int:
+    """What is wrong with the command line, in one line; the help where nothing was asked."""
+    message = " ".join(error.format_message().split()).rstrip(".")
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+    else:
+        where = context.command_path if context else "rewriting"
+        end = "" if message.endswith("?") else "."
+        print(f"error: {message}{end} {where} --help explains every flag.", file=sys.stderr)
+    return int(error.exit_code)

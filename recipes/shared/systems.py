@@ -43,7 +43,7 @@ def parse_systems(text: str) -> dict[str, str]:
 
 def check_system(source: str) -> None:
     """Say at once that there is no such system, not after another one has worked for an hour."""
-    from policies.named import POLICIES, TRAINED, load_policy, policy_folder
+    from policies.named import POLICIES, TRAINED, check_name, policy_folder
 
     source, _ = best_of(source)
     path = Path(source).expanduser()
@@ -53,12 +53,11 @@ def check_system(source: str) -> None:
     elif source in TRAINED or path.is_dir():
         check_folder(policy_folder(source))
     elif source != ORIGINAL and source not in POLICIES:
-        load_policy(source)  # which knows what is wrong with the name
+        check_name(source)
 
 
 def check_folder(folder: Path) -> None:
     """Read the settings of a policy's folder, which know what is wrong with it."""
-    from policies.chat.rewriter import KINDS, read_rewriter
     from policies.editing import settings as edit_settings
     from policies.generating import settings as generator_settings
     from policies.named import policy_kind
@@ -66,7 +65,9 @@ def check_folder(folder: Path) -> None:
     kind = policy_kind(folder)
     if kind == generator_settings.KIND:
         generator_settings.read_settings(folder)
-    elif kind in KINDS:
+    elif kind in ("rewriter", "editor"):  # the module of the chat models takes seconds to import
+        from policies.chat.rewriter import read_rewriter
+
         read_rewriter(folder, kind)
     else:
         edit_settings.read_settings(folder)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from recipes.shared.accelerator import supervised_accelerator
 from recipes.shared.cards import command, write_card
+from recipes.shared.settings import columns_field
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
 
@@ -39,6 +40,7 @@ class Config:
         default="sample",
         metadata={"help": "Labelled exchanges, sources separated by commas."},
     )
+    columns: str = columns_field()
     extra_data: str = field(
         default="",
         metadata={"help": "More labelled exchanges, for training alone; a misfit is left out."},
@@ -136,7 +138,7 @@ def labelled_splits(config: Config) -> dict[Split, list[Exchange]]:
 
     splits = {
         name: [exchange for exchange in rows if exchange.empathy is not None]
-        for name, rows in load_splits(config.data).items()
+        for name, rows in load_splits(config.data, columns=config.columns).items()
     }
     splits["train"] += extra_exchanges(config.extra_data)
     if not splits["train"] or not splits["dev"]:
