@@ -23,7 +23,8 @@ COLOURS = {
     "explorations": "yellow",
 }
 EPILOG = examples(
-    'rewriting feedback --seeker "My exam is tomorrow and I can\'t sleep." --response "Everything will be fine. What are you most afraid of?"',
+    'rewriting feedback --seeker "My exam is tomorrow and I can\'t sleep."'
+    ' --response "Everything will be fine. What are you most afraid of?"',
 )
 
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 EPILOG = examples(
     "rewriting score --input replies.csv --output scores.jsonl --alignment shipped",
-    "rewriting insights --input scores.jsonl --output insights.html --user author --time created_at --group forum --outcome thanked --appraisals appraisals",
+    "rewriting insights --input scores.jsonl --output insights.html --user author"
+    " --time created_at --group forum --outcome thanked --appraisals appraisals",
 )
 
 

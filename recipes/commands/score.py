@@ -38,7 +38,8 @@ SENTENCES_AT_ONCE = 64  # that the encoder behind appraisals reads
 EPILOG = examples(
     "rewriting score --input replies.csv --output scores.jsonl",
     "rewriting score --input sample --output scores.csv",
-    "rewriting score --input sheet.xlsx --output scores.parquet --columns seeker_post=post,response_post=reply",
+    "rewriting score --input sheet.xlsx --output scores.parquet"
+    " --columns seeker_post=post,response_post=reply",
     "rewriting score --input replies.csv --output scores.jsonl --alignment shipped",
     "torchrun --nproc_per_node 2 -m rewriting score --input replies.csv --output scores.jsonl",
 )

@@ -79,6 +79,8 @@ def our_names(names: Sequence[str], columns: Mapping[str, str], file: str) -> di
                 f"{file} has a column {name} already: take {name}={theirs} out of --columns, or "
                 "rename that one."
             )
+        if meant[0] in ours:
+            raise UserError(f"--columns names {theirs!r} twice: {name} and {ours[meant[0]]}.")
         ours[meant[0]] = name
     taken = {*names, *ours.values()} - ours.keys()
     for one in names:

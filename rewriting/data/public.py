@@ -125,8 +125,12 @@ def wrong_rows(folder: Path, least: int) -> str:
 
 
 def _get(address: str) -> bytes:
-    with urllib.request.urlopen(address, timeout=SECONDS) as answer:
-        content: bytes = answer.read(LARGEST + 1)
+    try:
+        with urllib.request.urlopen(address, timeout=SECONDS) as answer:
+            content: bytes = answer.read(LARGEST + 1)
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise ValueError(f"the server answered {error.code}") from error
     if len(content) > LARGEST:
         raise ValueError("what came is larger than the data can be")
     return content
@@ -145,8 +149,6 @@ def _members(archive: bytes, members: Mapping[str, str]) -> dict[str, bytes]:
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, urllib.error.HTTPError):
-        return f"the server answered {error.code}"
     if isinstance(error, urllib.error.URLError):
         return f"the network does not answer: {error.reason}"
     return (str(error) or type(error).__name__).splitlines()[0]

@@ -36,8 +36,11 @@ def ab() -> None:
 
 @app.command(
     epilog=examples(
-        "rewriting ab create --system ours=ours.jsonl --system theirs=theirs.jsonl --raters 6 --output study",
-        "rewriting ab create --system a=a.jsonl --system b=b.jsonl --raters 12 --votes-per-item 5 --criterion 'warm=Which reply is warmer?' --no-ties --limit 40 --output study",
+        "rewriting ab create --system ours=ours.jsonl --system theirs=theirs.jsonl"
+        " --raters 6 --output study",
+        "rewriting ab create --system a=a.jsonl --system b=b.jsonl --raters 12"
+        " --votes-per-item 5 --criterion 'warm=Which reply is warmer?' --no-ties"
+        " --limit 40 --output study",
     )
 )
 def create(

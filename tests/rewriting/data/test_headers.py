@@ -50,7 +50,7 @@ def test_columns_are_called_by_other_names(tmp_path: Path) -> None:
         ("seeker_post", "write it as seeker_post="),
         ("seeker_post=a,seeker_post=b", "names seeker_post twice"),
         ("seeker_post=posst", "no column 'posst', which --columns names. Did you mean post?"),
-        ("seeker_post=post,response_post=post", "no column 'response_post'"),
+        ("seeker_post=post,response_post=post", "--columns names 'post' twice"),
         ("id=post", "has a column id already"),
     ],
 )
