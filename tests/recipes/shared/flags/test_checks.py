@@ -163,7 +163,8 @@ def test_there_are_twenty_and_more() -> None:
 
 FREE_TEXT = {
     "attention", "targets", "report_to", "trl", "judge", "against", "outputs", "output",
-    "columns", "json", "html", "from_policy", "estimator", "actions", "algorithm", "stage", "adapter",
+    "columns",
+    "json", "html", "from_policy", "estimator", "actions", "algorithm", "stage", "adapter",
     "arrangement", "seeds", "method", "split", "replies_split",
 }  # fmt: skip
 """Fields that are free text, or whose few values the recipe or `check_bounds` knows."""
