@@ -46,13 +46,13 @@ def exchanges_of(
     first = next(rows, None)
     if first is None:
         return
-    columns = set(first.cells)
-    if columns >= DIALOGUE_COLUMNS:
+    names = set(first.cells)
+    if names >= DIALOGUE_COLUMNS:
         yield from _dialogue_exchanges(_chain(first, rows), on_bad_row)
         return
-    if columns >= EPITOME_COLUMNS:
+    if names >= EPITOME_COLUMNS:
         convert = _epitome_converter(mechanism_of(first.file))
-    elif columns >= ALOE_COLUMNS:
+    elif names >= ALOE_COLUMNS:
         convert = _aloe_exchange
     else:
         convert = _plain_exchange

@@ -65,9 +65,8 @@ def test_what_the_hub_has_not_is_one_line(asked: list[str]) -> None:
     with pytest.raises(UserError, match="org/other"):
         named.load_config("org/other")
     assert asked == ["/api/models/org/other"]
-    assert (
-        hub_check.hub_problem("org/model", "dataset") == "it has no such dataset, or a private one"
-    )
+    problem = hub_check.hub_problem("org/model", "dataset")
+    assert problem == "it has no such dataset, or a private one"
 
 
 def test_a_hub_that_is_switched_off_is_not_asked(
