@@ -11,7 +11,7 @@ RUN := runs/first
 run: $(READY)
 	$(BIN)/rewriting models fetch
 	$(BIN)/python train.py partner --output $(RUN)/partner
-	$(BIN)/python evaluate.py rewrites --systems "original,generic,start=partner-start,trained=$(RUN)/partner/policy" \
+	$(BIN)/python evaluate.py rewrites --systems "original,generic,start=partner-start,trained=$(RUN)/partner/policy,bank" \
 		--data sample:test --split all --log $(RUN)/partner/log.jsonl --html $(RUN)/report.html --json $(RUN)/report.json --overwrite true
 	@echo "Done. Open $(RUN)/report.html: rewrites before and after, rationales, every reward term, the table. docs/partner.md goes on from here."
 

@@ -21,7 +21,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from recipes.shared.gated import Guard, Safety
+from policies.gated import Guard
+from recipes.shared.gated import Safety
 from rewriting import Exchange, Rewrite, UserError
 from rewriting.safety import Gate, check_output
 from rewriting.statistics.shares import wilson
@@ -45,7 +46,7 @@ def stopped(guard: Guard, row: dict[str, Any]) -> bool:
     text, post = row["text"], row.get("seeker_post")
     if not post:
         hurtful = guard.kindness is not None and bool(guard.kindness.hurtful([text]))
-        return hurtful or not guard.gate.check_output(text).clear
+        return hurtful or not guard.by_rules(text, "", [text]).clear
     exchange = Exchange(post, row.get("response_post") or REPLY)
     return not guard.check(Rewrite(exchange, f"{text} {exchange.response_post}")).clear
 

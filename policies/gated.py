@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from policies.best_of import BestOf
 from policies.named import load_bare_policy
@@ -23,6 +23,15 @@ from rewriting.safety import Gate, Verdict
 from rewriting.safety.outputs.invented import invented
 from rewriting.safety.verdict import gravest
 
+DOUBTFUL: Final = frozenset(
+    {"contempt", "insult", "minimising", "prying", "religion as a verdict", "sexual"}
+)
+"""What rules of words are often wrong about. What a machine must not say at all, such as a method,
+advice on medication or a diagnosis, is not among them."""
+SURELY_KIND: Final = 0.1
+"""The probability of hurting below which the kindness model overrules such a rule. Chosen on the
+dev writers, where eight of ten kind sentences that the rules stop are below it, and no hurtful one
+that the model would let pass."""
 TRIES = 4  # samples of a rewrite before its reply comes back as it was
 
 
@@ -30,6 +39,7 @@ class Kindness(Protocol):
     """Reads new sentences for hurt: the kindness model, which a recipe hands in."""
 
     def hurtful(self, sentences: Sequence[str]) -> list[str]: ...
+    def probabilities(self, sentences: Sequence[str]) -> list[float]: ...
 
 
 class Sense(Protocol):
@@ -53,8 +63,8 @@ class Guard:
         if not rewrite.changed:
             return Verdict("clear")
         post, original = rewrite.exchange.seeker_post, rewrite.exchange.response_post
-        verdict = self.gate.check_output(rewrite.rewritten_response, original)
         new = new_sentences(rewrite.rewritten_response, original)
+        verdict = self.by_rules(rewrite.rewritten_response, original, new)
         hurtful = self.kindness.hurtful(new) if self.kindness is not None else []
         unfit = self.sense.unfit(post, new) if self.sense is not None else []
         reasons = tuple(f'may hurt: "{sentence}"' for sentence in hurtful)
@@ -63,6 +73,17 @@ class Guard:
         made_up = [words for sentence in new for words in invented(sentence, told)]
         reasons += tuple(f'nobody spoke of: "{words}"' for words in made_up)
         return gravest(verdict, Verdict("crisis" if reasons else "clear", reasons))
+
+    def by_rules(self, text: str, original: str, new: Sequence[str]) -> Verdict:
+        """What the rules say of a text. Their word against the model's: what they only think is
+        unkind, such as "stop crying" in "you don't have to stop crying", stands unless the kindness
+        model is sure that all new sentences are kind."""
+        verdict = self.gate.check_output(text, original)
+        doubtful = all(reason.split(":")[0] in DOUBTFUL for reason in verdict.reasons)
+        if verdict.clear or not doubtful or self.kindness is None or not new:
+            return verdict
+        sure = max(self.kindness.probabilities(new)) < SURELY_KIND
+        return Verdict("clear") if sure else verdict
 
 
 Choice = tuple[Rewrite, Mapping[str, float | None]]

@@ -229,7 +229,8 @@ class ChoosingAgent:
             near, count = self.choices(state), len(state.span)
             logits_P, scores_KL = self.scores(state, near)
             position, log_prob = _drawn(logits_P, derive_seed(at, "position"))
-            said, text, log_probs = (), "", logits_P.new_zeros(0)
+            said: tuple[int, ...] = ()
+            text, log_probs = "", logits_P.new_zeros(0)
             if position != keep_position(count):
                 choice, said_log_prob = _drawn(
                     self._said(scores_KL, position, count), derive_seed(seed, "sentence")

@@ -81,7 +81,7 @@ class Config:
     temperature: float = borrowed(Shared, "temperature", 0.5)
     top_p: float = borrowed(Shared, "top_p")
 
-    warm_steps: int = setting(300, "Steps of the warm start; 0: none.", least=0)
+    warm_steps: int = setting(40, "Steps of the warm start; 0: none.", least=0)
     warm_batch_size: int = setting(
         32, "Lessons per step of the warm start, over all processes.", least=1
     )
@@ -89,7 +89,7 @@ class Config:
         1e-3, "Peak learning rate of the warm start.", above=0, greatest=1
     )
 
-    steps: int = borrowed(Settings, "steps", 60, "Steps of reinforcement learning; 0: none.")
+    steps: int = borrowed(Settings, "steps", 48, "Steps of reinforcement learning; 0: none.")
     batch_size: int = borrowed(Settings, "batch_size", 8, "Exchanges per step, over all processes.")
     num_samples: int = borrowed(Settings, "num_samples", 8)
     sentences_per_position: int = borrowed(Settings, "sentences_per_position")
@@ -100,19 +100,19 @@ class Config:
     inner_epochs: int = borrowed(Settings, "inner_epochs")
     clip: float = borrowed(Settings, "clip")
     normalise: bool = borrowed(Settings, "normalise", True)
-    learning_rate: float = borrowed(Settings, "learning_rate", 1e-3)
+    learning_rate: float = borrowed(Settings, "learning_rate", 5e-4)
     weight_decay: float = borrowed(Settings, "weight_decay")
     max_grad_norm: float = borrowed(Settings, "max_grad_norm")
-    kl_weight: float = borrowed(Shared, "kl_weight")
+    kl_weight: float = borrowed(Shared, "kl_weight", 0.1)
     kl_target: float = borrowed(Shared, "kl_target")
     kl_horizon: float = borrowed(Shared, "kl_horizon")
-    entropy_weight: float = borrowed(Settings, "entropy_weight", 0.05)
+    entropy_weight: float = borrowed(Settings, "entropy_weight", 0.1)
     micro_batch_size: int = borrowed(Settings, "micro_batch_size", 64)
     dev_rows: int = borrowed(Shared, "dev_rows", 32)
-    eval_every: int = borrowed(Settings, "eval_every", 15)
+    eval_every: int = borrowed(Settings, "eval_every", 12)
     keep_best: bool = borrowed(Settings, "keep_best")
-    save_every: int = borrowed(Settings, "save_every", 10)
-    show_every: int = borrowed(Settings, "show_every", 15)
+    save_every: int = borrowed(Settings, "save_every", 8)
+    show_every: int = borrowed(Settings, "show_every", 8)
     report_to: str = borrowed(Shared, "report_to")
     timeout_minutes: float = borrowed(Shared, "timeout_minutes")
     half: bool = borrowed(Shared, "half")
@@ -174,7 +174,7 @@ def check(config: Config) -> None:
         read_settings(policy_folder(config.from_policy))
     elif not config.warm_steps:
         raise UserError(
-            "a new policy (from_policy '') needs a warm start: set warm_steps, say 300."
+            "a new policy (from_policy '') needs a warm start: set warm_steps, say 40."
         )
 
 
@@ -184,7 +184,7 @@ def start_agent(config: Config) -> ChoosingAgent:
     from policies.choosing.heads import VERDICTS
     from policies.named import policy_folder
 
-    changes = {
+    changes: dict[str, Any] = {
         "choices": config.choices,
         "span_length": config.span_length,
         "max_edits": config.max_edits,

@@ -105,7 +105,7 @@ def fetch(name: str, output: Path) -> Path:
 
 def downloaded(data: PublicData) -> dict[str, bytes]:
     """The files of a data set, those with a known checksum verified."""
-    contents = {}
+    contents: dict[str, bytes] = {}
     for name, address in data.files.items():
         content = _get(address)
         known = data.sha256.get(address)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recipes.shared.gated import Guard
+from policies.gated import Guard
 from rewriting import UserError
 from rewriting.safety import Gate
 from tests.benchmarks.scripts import ROOT, run_script

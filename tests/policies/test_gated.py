@@ -127,6 +127,9 @@ class Strict:
         self.asked += sentences
         return [sentence for sentence in sentences if "mother" in sentence]
 
+    def probabilities(self, sentences: Sequence[str]) -> list[float]:
+        return [0.05 if "don't have to" in sentence else 0.5 for sentence in sentences]
+
 
 def test_a_sentence_that_hurts_is_rejected_and_only_new_ones_are_read() -> None:
     kindness, policy = Strict(), Says(at1="Even your mother gave up on you.")
@@ -193,3 +196,17 @@ def test_an_unknown_policy_is_said_before_the_gate_is_loaded(
     monkeypatch.setattr(Gate, "load", classmethod(fail))
     with pytest.raises(UserError, match=r"no policy 'nobody'.*generic"):
         load_policy("nobody")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "clear"),
+    [
+        ("You don't have to stop crying.", True),  # the model is sure that it is kind
+        ("Just stop crying, will you.", False),
+        ("You don't have to, but you should stop taking your medication.", False),
+    ],
+)
+def test_the_model_overrules_rules_about_tone_and_no_others(sentence: str, clear: bool) -> None:
+    rewrite = Rewrite(Exchange("I failed.", "Rest."), f"{sentence} Rest.")
+    assert Guard(Gate(), Strict()).check(rewrite).clear is clear
+    assert not Guard(Gate()).check(rewrite).clear  # without a model the rules stand alone

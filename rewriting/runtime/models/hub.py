@@ -84,10 +84,15 @@ def explained(failed: str) -> Iterator[None]:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
     # An error of the hub is one of its HTTP library too, whichever that is in this release.
-    network = tuple(base for base in HfHubHTTPError.__bases__ if base is not OSError)
+    network: tuple[type[Exception], ...] = tuple(
+        base
+        for base in HfHubHTTPError.__bases__
+        if base is not OSError and issubclass(base, Exception)
+    )
+    failures: Any = (OSError, HFValidationError, *network)  # mypy cannot follow a tuple of types
     try:
         yield
-    except (OSError, HFValidationError, *network) as error:
+    except failures as error:
         told = (str(error).strip() or type(error).__name__).split("\n")[0].split(". ")[0][:200]
         reason = "the hub is switched off (HF_HUB_OFFLINE)" if constants.HF_HUB_OFFLINE else told
         raise UserError(

@@ -20,6 +20,9 @@ class Strict:
     def hurtful(self, sentences: Sequence[str]) -> list[str]:
         return [sentence for sentence in sentences if "mother" in sentence]
 
+    def probabilities(self, sentences: Sequence[str]) -> list[float]:
+        return [0.5 for _ in sentences]
+
 
 @pytest.fixture(autouse=True)
 def _light(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from policies.gated import Guard
 from recipes.cli import main
-from recipes.shared.gated import Guard, Safety
+from recipes.shared.gated import Safety
 from rewriting import UserError
 from rewriting.ab.server.tokens import token_hash
 from rewriting.ab.study.store import Ballot, Store
