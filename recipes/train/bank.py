@@ -173,9 +173,7 @@ def check(config: Config) -> None:
     if config.from_policy:
         read_settings(policy_folder(config.from_policy))
     elif not config.warm_steps:
-        raise UserError(
-            "a new policy (from_policy '') needs a warm start: set warm_steps, say 40."
-        )
+        raise UserError("a new policy (from_policy '') needs a warm start: set warm_steps, say 40.")
 
 
 def start_agent(config: Config) -> ChoosingAgent:
