@@ -10,6 +10,7 @@ from rewriting import UserError
 from rewriting.loop import Policy
 from rewriting.runtime.files.json_files import read_json
 from rewriting.runtime.files.policy_files import FILE
+from rewriting.runtime.loading import did_you_mean
 
 
 def _generic() -> Policy:
@@ -141,8 +142,8 @@ def check_policy_name(name: str) -> None:
     """Refuse what is no name, folder or hub id, before any model is loaded."""
     if name not in POLICIES and trained_folder(name) is None:
         raise UserError(
-            f"there is no policy {name!r}. Known policies: {', '.join(POLICIES)}; "
-            "or the folder or hub id of a trained one."
+            f"there is no policy {name!r}. {did_you_mean(name, POLICIES)}"
+            f"Known policies: {', '.join(POLICIES)}; or the folder or hub id of a trained one."
         )
 
 
@@ -187,7 +188,8 @@ def policy_folder(name: str) -> Path:
     folder = trained_folder(name)
     if folder is None:
         raise UserError(
-            f"there is no trained policy {name!r}. Name a folder that `train.py partner`, "
-            f"`emprl` or `grpo` wrote, a hub id, or one of: {', '.join(TRAINED)}."
+            f"there is no trained policy {name!r}. {did_you_mean(name, TRAINED)}"
+            "Name a folder that `train.py partner`, `bank`, `emprl` or `grpo` wrote, a hub id, or "
+            f"one of: {', '.join(TRAINED)}."
         )
     return folder

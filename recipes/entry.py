@@ -3,20 +3,18 @@ picking a recipe, reading its dataclass, one-line errors."""
 
 from __future__ import annotations
 
-import argparse
-import copy
 import logging
 import os
-import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
-from recipes.shared.configs import config_file, recipe_configs
+from recipes.shared.flags.checks import check_early
+from recipes.shared.flags.fields import parse
 from rewriting.errors import UserError
+from rewriting.runtime.loading import did_you_mean
 from rewriting.runtime.processes import join_processes
 
 TRAINING: dict[str, str] = {
@@ -74,9 +72,15 @@ def _run(program: str, recipes: Mapping[str, str], arguments: list[str]) -> None
             raise SystemExit(0 if arguments else 2)
         name, *rest = arguments
         if name not in recipes:
-            raise UserError(f"there is no recipe {name!r}. Recipes: {', '.join(recipes)}.")
+            raise UserError(
+                f"there is no recipe {name!r}. {did_you_mean(name, recipes)}"
+                f"Recipes: {', '.join(recipes)}."
+            )
         module = import_module(recipes[name])
         config = parse(module, f"{program} {name}", rest)
+        if hasattr(module, "check"):
+            module.check(config)
+        check_early(config)
         with _only_run_in(getattr(config, "output", "")):
             module.run(config)
     except UserError as error:
@@ -109,54 +113,3 @@ def _overview(program: str, recipes: Mapping[str, str]) -> str:
         lines.append(f"  {name:<14}{summary}")
     lines += ["", f"{program} RECIPE --help explains every field."]
     return "\n".join(lines)
-
-
-class _Formatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Shows defaults, and the recipe's examples as they stand in its docstring."""
-
-
-def parse(module: Any, program: str, arguments: list[str]) -> Any:
-    """Fill the recipe's dataclass from its YAML file and flags; flags win, unknown keys raise."""
-    words = with_config_file(arguments)  # before trl is imported, which takes seconds
-    from trl import TrlParser
-    from yaml import YAMLError
-
-    class Parser(TrlParser):
-        @staticmethod
-        def _parse_dataclass_field(parser: Any, field: Any) -> None:
-            """Bounds and the like stand beside the help of a field; argparse wants the help."""
-            shown = copy.copy(field)
-            shown.metadata = {k: v for k, v in field.metadata.items() if k in ("help", "aliases")}
-            TrlParser._parse_dataclass_field(parser, shown)
-
-    parser = Parser(
-        (module.Config,),
-        prog=program,
-        description=module.__doc__,
-        formatter_class=_Formatter,
-    )
-    try:
-        (config,) = parser.parse_args_and_config(words)
-    except (ValueError, OSError, TypeError, YAMLError) as error:
-        unknown = re.search(r"not used by the HfArgumentParser: \['([^']+)'", str(error))
-        if unknown:
-            message = f"there is no field {unknown[1]}. {program} --help lists the fields."
-            raise UserError(message) from error
-        raise UserError(" ".join(str(error).split())) from error
-    return config
-
-
-def with_config_file(arguments: Sequence[str]) -> list[str]:
-    """The arguments with the path of the config behind `--config`, where they give its name.
-
-    `--config=NAME` is taken as well, which the parser does not know.
-    """
-    words: list[str] = []
-    for word in arguments:
-        words += word.split("=", 1) if word.startswith("--config=") else [word]
-    if "--config" in words:
-        place = words.index("--config") + 1
-        if place == len(words):
-            raise UserError("--config needs a file, or the name of a config of the package.")
-        words[place] = str(config_file(words[place], recipe_configs()))
-    return words

@@ -11,7 +11,6 @@ in place of its name.
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -24,7 +23,15 @@ from rewards.protocol import Reward, name_of
 from rewards.reward_sum import RewardSum, Term, check_weight
 from rewriting.errors import UserError
 
-__all__ = ["BUILT_INS", "BuiltIn", "Models", "build_rewards", "load_function", "rewards_mapping"]
+__all__ = [
+    "BUILT_INS",
+    "BuiltIn",
+    "Models",
+    "build_rewards",
+    "check_rewards",
+    "load_function",
+    "rewards_mapping",
+]
 
 HUB: Final = "hf:"
 CALL_OPTIONS: Final = tuple(field.name for field in fields(CallOptions))
@@ -34,16 +41,20 @@ COMMON_OPTIONS: Final = ("weight", "scale", "name", *CALL_OPTIONS)
 
 @dataclass(frozen=True, slots=True)
 class BuiltIn:
-    """A factory: makes the term of a class, with the model of `Models` that it needs, if any."""
+    """A factory: makes the term of a class, with the model of `Models` that it needs, if any.
+
+    options: those that the class takes beside its name, in words. They stand here so that a typo is
+    found without importing the class, and torch with it; a test compares them with the class.
+    """
 
     place: str
     model: str | None = None
+    options: str = ""
 
     @property
     def own_options(self) -> list[str]:
         """The options that the class itself takes."""
-        parameters = list(inspect.signature(load_function(self.place)).parameters)
-        return parameters[1 if self.model else 0 :]
+        return self.options.split()
 
     def check(self, options: Mapping[str, Any]) -> None:
         """Refuse options that the term does not have, before a model is loaded for nothing."""
@@ -69,16 +80,25 @@ class HubClassifier:
         return self.model.rstrip("/").rpartition("/")[2]
 
     def check(self, options: Mapping[str, Any]) -> None:
-        """Check the options, and by the model's configuration its kind and labels."""
-        from rewards.terms.classifier import ClassifierOptions, check_config
-        from rewriting.runtime.models.named import load_config
+        """Check the options, and that there is such a model."""
+        from rewards.classifier_options import ClassifierOptions
+        from rewriting.runtime.models.named import check_model
 
         check_options(options, [field.name for field in fields(ClassifierOptions)])
-        wanted = ClassifierOptions(**options)
-        check_config(load_config(self.model), wanted)
+        ClassifierOptions(**options)
+        check_model(self.model)
+
+    def check_labels(self, options: Mapping[str, Any]) -> None:
+        """Check by the model's configuration its kind and labels."""
+        from rewards.classifier_options import ClassifierOptions
+        from rewards.terms.classifier import check_config
+        from rewriting.runtime.models.named import load_config
+
+        check_config(load_config(self.model), ClassifierOptions(**options))
 
     def __call__(self, models: Models, **options: Any) -> Reward:
-        from rewards.terms.classifier import ClassifierOptions, ClassifierReward
+        from rewards.classifier_options import ClassifierOptions
+        from rewards.terms.classifier import ClassifierReward
 
         asked = models.asked_batch_size
         wanted = ClassifierOptions(**({"batch_size": asked} if asked else {}) | options)
@@ -94,30 +114,48 @@ def check_options(options: Mapping[str, Any], own: Iterable[str]) -> None:
 
 
 BUILT_INS: Final[dict[str, BuiltIn]] = {
-    "empathy_change": BuiltIn("rewards.terms.empathy_change:EmpathyChange", "identifier"),
+    "empathy_change": BuiltIn(
+        "rewards.terms.empathy_change:EmpathyChange", "identifier", options="argmax batch_size"
+    ),
     "empathy_in_context": BuiltIn(
-        "rewards.terms.empathy_in_context:EmpathyInContext", "in_context"
+        "rewards.terms.empathy_in_context:EmpathyInContext",
+        "in_context",
+        options="argmax batch_size",
     ),
-    "level_alignment": BuiltIn("rewards.terms.level_alignment:LevelAlignment", "identifier"),
-    "fluency": BuiltIn("rewards.terms.fluency:Fluency", "language_model"),
-    "perplexity": BuiltIn("rewards.terms.fluency:Perplexity", "language_model"),
-    "coherence": BuiltIn("rewards.terms.coherence:Coherence", "coherence"),
+    "level_alignment": BuiltIn(
+        "rewards.terms.level_alignment:LevelAlignment",
+        "identifier",
+        options="weights combine calibrated relative",
+    ),
+    "fluency": BuiltIn("rewards.terms.fluency:Fluency", "language_model", options="role log"),
+    "perplexity": BuiltIn("rewards.terms.fluency:Perplexity", "language_model", options="role"),
+    "coherence": BuiltIn("rewards.terms.coherence:Coherence", "coherence", options="neutral"),
     "mutual_information": BuiltIn(
-        "rewards.terms.mutual_information:MutualInformation", "language_model"
+        "rewards.terms.mutual_information:MutualInformation",
+        "language_model",
+        options="forward_weight normalise forward_role backward_role adapter",
     ),
-    "contrast": BuiltIn("rewards.terms.contrast:Contrast", "reader"),
+    "contrast": BuiltIn(
+        "rewards.terms.contrast:Contrast", "reader", options="reply worth pessimism zero"
+    ),
     "language_model_contrast": BuiltIn(
-        "rewards.terms.contrast:LanguageModelContrast", "language_model"
+        "rewards.terms.contrast:LanguageModelContrast", "language_model", options="num_posts posts"
     ),
     "kindness": BuiltIn("rewards.terms.kindness:Kindness", "kindness"),
-    "sense": BuiltIn("rewards.terms.sense:Sense", "sense"),
-    "specificity": BuiltIn("rewards.terms.specificity:Specificity", "sentence_encoder"),
+    "sense": BuiltIn("rewards.terms.sense:Sense", "sense", options="floor"),
+    "specificity": BuiltIn(
+        "rewards.terms.specificity:Specificity", "sentence_encoder", options="batch_size"
+    ),
     "appraisal_alignment": BuiltIn(
-        "rewards.terms.appraisal_alignment:AppraisalAlignment", "alignment"
+        "rewards.terms.appraisal_alignment:AppraisalAlignment", "alignment", options="advice_weight"
     ),
     "edit_size": BuiltIn("rewards.terms.edit_size:EditSize"),
-    "repetition": BuiltIn("rewards.terms.repetition:Repetition"),
-    "judge": BuiltIn("rewards.terms.judge:JudgeTerm"),
+    "repetition": BuiltIn("rewards.terms.repetition:Repetition", options="n across_batch"),
+    "judge": BuiltIn(
+        "rewards.terms.judge:JudgeTerm",
+        options="model method rubric endpoint api_key_env timeout retries concurrency cache "
+        "batch_size",
+    ),
 }
 
 
@@ -133,14 +171,29 @@ def build_rewards(
     itself. models: the models of the built-in terms, by default the shipped ones. All names and
     options are looked up before any model is loaded.
     """
+    entries = _entries(rewards)
+    for entry in entries.values():
+        entry.check_labels()
+    models = models or Models()
+    return RewardSum({key: entry.term(models) for key, entry in entries.items()}, name=name)
+
+
+def check_rewards(rewards: Mapping[Any, Any] | str) -> None:
+    """Say what is wrong with names, weights and options, in milliseconds; nothing is loaded but
+    functions of the user's own."""
+    _entries(rewards)
+
+
+def _entries(rewards: Mapping[Any, Any] | str) -> dict[str, _Entry]:
     entries: dict[str, _Entry] = {}
     for key, value in rewards_mapping(rewards).items():
         entry = _Entry.read(key, value)
         if entry.name in entries:
             raise UserError(f"two rewards are called {entry.name!r}: give one another `name`.")
         entries[entry.name] = entry
-    models = models or Models()
-    return RewardSum({key: entry.term(models) for key, entry in entries.items()}, name=name)
+    if not entries:
+        raise UserError("a sum of rewards needs at least one reward.")
+    return entries
 
 
 def rewards_mapping(rewards: Mapping[Any, Any] | str) -> dict[Any, Any]:
@@ -152,7 +205,8 @@ def rewards_mapping(rewards: Mapping[Any, Any] | str) -> dict[Any, Any]:
     try:
         mapping = yaml.safe_load(rewards)
     except yaml.YAMLError as error:
-        raise UserError(f"rewards {rewards!r} cannot be read: {error}") from error
+        reason = " ".join(str(error).split())
+        raise UserError(f"rewards {rewards!r} cannot be read: {reason}") from error
     if not isinstance(mapping, dict):
         message = f"rewards are a mapping such as '{{empathy_change: 1.0}}', not {rewards!r}."
         raise UserError(message)
@@ -185,6 +239,12 @@ class _Entry:
             if isinstance(factory, BuiltIn | HubClassifier):
                 factory.check(options)
         return cls(name, factory, weight, scale, call, options)
+
+    def check_labels(self) -> None:
+        """Check the labels of a classifier, whose configuration takes seconds to read."""
+        if isinstance(self.factory, HubClassifier):
+            with _named(self.name):
+                self.factory.check_labels(self.options)
 
     def term(self, models: Models) -> Term:
         with _named(self.name):

@@ -99,8 +99,8 @@ def test_every_built_in_reward_is_on_the_page() -> None:
 
 
 def test_every_option_of_a_term_is_on_the_page() -> None:
+    from rewards.classifier_options import ClassifierOptions
     from rewards.named import BUILT_INS, COMMON_OPTIONS
-    from rewards.terms.classifier import ClassifierOptions
 
     page = (DOCS / "custom-rewards.md").read_text(encoding="utf-8")
     assert first_column(page, "option") == [f"`{f.name}`" for f in fields(ClassifierOptions)]

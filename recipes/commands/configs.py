@@ -4,13 +4,13 @@ from typing import Annotated
 
 import typer
 
-EXAMPLES = (
-    "Examples:",
+from recipes.shared.flags.dialect import examples
+
+EPILOG = examples(
     "rewriting configs",
     "rewriting configs partner",
     'accelerate launch --config_file "$(rewriting configs launch/gpus)" -m rewriting train partner',
 )
-EPILOG = "\n\n".join(EXAMPLES)
 
 
 def configs(
@@ -23,7 +23,7 @@ def configs(
 
     `rewriting train RECIPE --config NAME` takes the name alone. Copy the file to change it.
     """
-    from recipes.shared.configs import config_file, launch_configs, recipe_configs
+    from recipes.shared.flags.configs import config_file, launch_configs, recipe_configs
 
     known = recipe_configs() | launch_configs()
     if name is not None:

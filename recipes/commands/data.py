@@ -1,4 +1,4 @@
-"""`rewriting data`: look at data before training on it."""
+"""`rewriting data`: fetch public data, and look at data before training on it."""
 
 from __future__ import annotations
 
@@ -7,29 +7,44 @@ from typing import Annotated
 
 import typer
 
+from recipes.shared.flags.dialect import examples
 from rewriting.data.check import Summary, summarise
+from rewriting.data.headers import parse_columns
 from rewriting.data.load import load_exchanges
 from rewriting.errors import UserError
 from rewriting.exchange import LEVELS
 from rewriting.runtime.files.disk import write_json
 
-app = typer.Typer(help="Look at data before training on it.", no_args_is_help=True)
+app = typer.Typer(
+    help="Fetch public data, and look at data before training on it.", no_args_is_help=True
+)
 SHOWN_BAD_ROWS = 20
 
 
 @app.callback()
 def data() -> None:
-    """Look at data before training on it."""
+    """Fetch public data, and look at data before training on it."""
 
 
 @app.command(
-    epilog="Examples:  rewriting data check sample  ·  rewriting data check my_replies.csv  ·  "
-    "rewriting data check epitome/ --json counts.json"
+    epilog=examples(
+        "rewriting data check sample",
+        "rewriting data check my_replies.csv",
+        "rewriting data check my_sheet.xlsx --columns seeker_post=question,response_post=answer",
+        "rewriting data check data/epitome --json counts.json",
+    )
 )
 def check(
     source: Annotated[
         str, typer.Argument(help="A file, a folder, sample[:split], or a hub id org/name[:split].")
     ],
+    columns: Annotated[
+        str,
+        typer.Option(
+            help="Columns that are called otherwise: seeker_post=post,response_post=reply. Case "
+            "and spaces make no difference."
+        ),
+    ] = "",
     skip_bad_rows: Annotated[
         bool, typer.Option("--skip-bad-rows", help="Count and list bad rows instead of stopping.")
     ] = False,
@@ -42,9 +57,11 @@ def check(
         raise UserError(f"{json} exists. Pass --overwrite to replace it.")
     summary = Summary()
     if skip_bad_rows:
-        rows = load_exchanges(source, on_bad_row=summary.add_bad_row, limit=limit)
+        rows = load_exchanges(
+            source, on_bad_row=summary.add_bad_row, limit=limit, columns=parse_columns(columns)
+        )
     else:
-        rows = load_exchanges(source, limit=limit)
+        rows = load_exchanges(source, limit=limit, columns=parse_columns(columns))
     summarise(rows, summary)
     if not summary.rows:
         reason = f": all {summary.num_bad_rows} rows are bad" if summary.num_bad_rows else ""
@@ -52,6 +69,28 @@ def check(
     show(source, summary)
     if json is not None:
         write_json(json, summary.json())
+
+
+@app.command(
+    epilog=examples(
+        "rewriting data get epitome",
+        "rewriting data get empathetic_dialogues --output data",
+    )
+)
+def get(
+    name: Annotated[str, typer.Argument(help="epitome or empathetic_dialogues.")],
+    output: Annotated[
+        Path, typer.Option(help="The folder that the data's own folder goes into.")
+    ] = Path("data"),
+) -> None:
+    """Fetch a public data set from where its authors keep it, and check what came.
+
+    What is there already is left alone.
+    """
+    from rewriting.data.public import fetch
+
+    folder = fetch(name, output)
+    print(f"{name}: {folder}. Try: rewriting data check {folder}")
 
 
 def show(source: str, summary: Summary) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recipes.shared.flags.checks import check_identifier
+from recipes.shared.flags.dialect import examples
 from recipes.shared.rows import feedback_row
 from rewriting.errors import UserError
 
@@ -20,9 +22,9 @@ COLOURS = {
     "interpretations": "cyan",
     "explorations": "yellow",
 }
-EPILOG = (
-    'Example:  rewriting feedback --seeker "My exam is tomorrow and I can\'t sleep." '
-    '--response "Everything will be fine. What are you most afraid of?"'
+EPILOG = examples(
+    'rewriting feedback --seeker "My exam is tomorrow and I can\'t sleep."'
+    ' --response "Everything will be fine. What are you most afraid of?"',
 )
 
 
@@ -41,6 +43,7 @@ def feedback(
     """Feedback on one reply: per mechanism its level, where it shows, what is missing."""
     if not seeker.strip() or not response.strip():
         raise UserError("--seeker and --response each need a text.")
+    check_identifier(model)
     from rewards.feedback import feedback_on
     from rewards.identifiers.named import load_identifier
 

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recipes.shared.flags.dialect import examples
 from rewriting.errors import UserError
 
 if TYPE_CHECKING:
     from rewriting.insights.columns import Columns
     from rewriting.insights.findings import Finding, Series
 
-EPILOG = (
-    "Example:  rewriting score --input replies.csv --output scores.jsonl --alignment shipped  ·  "
-    "rewriting insights --input scores.jsonl --output insights.html --user author "
-    "--time created_at --group forum --outcome thanked --appraisals appraisals"
+EPILOG = examples(
+    "rewriting score --input replies.csv --output scores.jsonl --alignment shipped",
+    "rewriting insights --input scores.jsonl --output insights.html --user author"
+    " --time created_at --group forum --outcome thanked --appraisals appraisals",
 )
 
 

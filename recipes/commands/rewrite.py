@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policies.gated import Guard, rewrite_safely
+from recipes.shared.flags.checks import check_file_to_write, check_rewriter
+from recipes.shared.flags.dialect import examples
 from recipes.shared.gated import Safety
 from recipes.shared.rewriter import CANDIDATES_HELP, MARGIN_HELP, Rewriter
 from recipes.shared.rows import output_row
@@ -25,11 +27,11 @@ if TYPE_CHECKING:
     from rewriting.loop import Policy
 
 CHUNK = 64  # rows between two writes: little is lost by a stop, and rows can be sorted by length
-EPILOG = (
-    "Examples:  rewriting rewrite --input sample:test --output out.jsonl  ·  "
-    "rewriting rewrite --input replies.csv --output out.jsonl --policy partner-start --seed 7  ·  "
-    "rewriting rewrite --input replies.csv --output out.jsonl --num-candidates 8 --margin 1  ·  "
-    'rewriting rewrite --seeker "I failed again." --response "Study harder."'
+EPILOG = examples(
+    "rewriting rewrite --input sample:test --output out.jsonl",
+    "rewriting rewrite --input replies.csv --output out.jsonl --policy partner-start --seed 7",
+    "rewriting rewrite --input replies.csv --output out.jsonl --num-candidates 8 --margin 1",
+    'rewriting rewrite --seeker "I failed again." --response "Study harder."',
 )
 
 
@@ -64,6 +66,13 @@ def rewrite(
     ] = 0,
     seed: Annotated[int, typer.Option(help="Same seed, same rewrites.")] = 0,
     limit: Annotated[int | None, typer.Option(min=1, help="Take the first so many rows.")] = None,
+    columns: Annotated[
+        str,
+        typer.Option(
+            help="Columns that are called otherwise: seeker_post=post,response_post=reply. Case "
+            "and spaces make no difference."
+        ),
+    ] = "",
     skip_bad_rows: Annotated[
         bool, typer.Option("--skip-bad-rows", help="Set bad rows aside in OUTPUT.bad.jsonl.")
     ] = False,
@@ -94,7 +103,9 @@ def rewrite(
     if single:
         if input is not None or output is not None:
             raise UserError("give either --seeker and --response, or --input and --output.")
-        rewrite_one(seeker, response, who, seed, as_json)
+        check_texts(seeker, response)
+        check_rewriter(who)
+        rewrite_one(str(seeker), str(response), who, seed, as_json)
     elif input is None or output is None:
         raise UserError("give --input and --output, or --seeker and --response.")
     else:
@@ -102,7 +113,9 @@ def rewrite(
             raise UserError(f"{output}: the output is a .jsonl file.")
         if as_json:
             raise UserError("--json goes with --seeker; the lines of a file are in its --output.")
-        rewrite_file(input, output, who, seed, limit, skip_bad_rows, overwrite, show)
+        check_file_to_write(output, overwrite)
+        check_rewriter(who)
+        rewrite_file(input, output, who, seed, limit, columns, skip_bad_rows, overwrite, show)
 
 
 def output_rows(
@@ -113,12 +126,13 @@ def output_rows(
     return [output_row(row, policy.name, seed, guard.gate.help_text) for row in rows]
 
 
-def rewrite_one(
-    seeker: str | None, response: str | None, who: Rewriter, seed: int, as_json: bool
-) -> None:
-    """Rewrite one response and show it."""
-    if not seeker or not seeker.strip() or not response or not response.strip():
+def check_texts(seeker: str | None, response: str | None) -> None:
+    if not (seeker or "").strip() or not (response or "").strip():
         raise UserError("--seeker and --response each need a text.")
+
+
+def rewrite_one(seeker: str, response: str, who: Rewriter, seed: int, as_json: bool) -> None:
+    """Rewrite one response and show it."""
     from rewriting.show import before_and_after
 
     guard = who.safety.guard()
@@ -137,6 +151,7 @@ def rewrite_file(
     who: Rewriter,
     seed: int,
     limit: int | None,
+    columns: str,
     skip_bad_rows: bool,
     overwrite: bool,
     show: int,
@@ -146,7 +161,13 @@ def rewrite_file(
     from rewriting.runtime.files.jobs import LineJob
     from rewriting.runtime.progress import progress_bar
 
-    rows = survey(source, limit=limit, skip_bad_rows=skip_bad_rows, set_aside=bad_file(output))
+    rows = survey(
+        source,
+        limit=limit,
+        columns=columns,
+        skip_bad_rows=skip_bad_rows,
+        set_aside=bad_file(output),
+    )
     settings = {"input": source, "limit": limit, "seed": seed}
     settings |= {"content of the input": rows.digest}
     settings["policy_digest"] = policy_digest(who.policy)

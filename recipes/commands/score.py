@@ -5,6 +5,7 @@ Streams any size, resumes, shares the work.
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import os
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recipes.shared.flags.checks import check_file_to_write, check_folder_or_model, check_identifier
+from recipes.shared.flags.dialect import examples
 from recipes.shared.rows import score_row
 from rewriting.data.survey import Survey, bad_file, survey
 from rewriting.errors import UserError
@@ -32,11 +35,13 @@ if TYPE_CHECKING:
 
 CHUNK = 256  # rows between two writes
 SENTENCES_AT_ONCE = 64  # that the encoder behind appraisals reads
-EPILOG = (
-    "Examples:  rewriting score --input replies.csv --output scores.jsonl  ·  "
-    "rewriting score --input sample --output scores.parquet  ·  "
-    "rewriting score --input replies.csv --output scores.jsonl --alignment shipped  ·  "
-    "torchrun --nproc_per_node 2 -m rewriting score --input replies.csv --output scores.jsonl"
+EPILOG = examples(
+    "rewriting score --input replies.csv --output scores.jsonl",
+    "rewriting score --input sample --output scores.csv",
+    "rewriting score --input sheet.xlsx --output scores.parquet"
+    " --columns seeker_post=post,response_post=reply",
+    "rewriting score --input replies.csv --output scores.jsonl --alignment shipped",
+    "torchrun --nproc_per_node 2 -m rewriting score --input replies.csv --output scores.jsonl",
 )
 
 
@@ -44,7 +49,7 @@ def score(
     input: Annotated[
         str, typer.Option(help="A file, a folder, sample[:split], or a hub id org/name[:split].")
     ],
-    output: Annotated[Path, typer.Option(help="Where the scores go: .jsonl or .parquet.")],
+    output: Annotated[Path, typer.Option(help="Where the scores go: .jsonl, .parquet or .csv.")],
     model: Annotated[
         str,
         typer.Option(
@@ -73,6 +78,13 @@ def score(
         ),
     ] = 0,
     limit: Annotated[int | None, typer.Option(min=1, help="Take the first so many rows.")] = None,
+    columns: Annotated[
+        str,
+        typer.Option(
+            help="Columns that are called otherwise: seeker_post=post,response_post=reply. Case "
+            "and spaces make no difference."
+        ),
+    ] = "",
     skip_bad_rows: Annotated[
         bool, typer.Option("--skip-bad-rows", help="Set bad rows aside in OUTPUT.bad.jsonl.")
     ] = False,
@@ -82,14 +94,17 @@ def score(
 
     Stopped, the same command goes on where it was. Several processes share the rows.
     """
-    if output.suffix not in (".jsonl", ".parquet"):
-        raise UserError(f"{output}: the output is a .jsonl or a .parquet file.")
+    if output.suffix not in (".jsonl", ".parquet", ".csv"):
+        raise UserError(f"{output}: the output is a .jsonl, a .parquet or a .csv file.")
     process, processes = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
-    if output.exists() and not overwrite:
-        raise UserError(f"{output} exists. Pass --overwrite to replace it.")
+    check_file_to_write(output, overwrite)
+    check_identifier(model)
+    for name in filter(None, (alignment, appraisals)):
+        check_folder_or_model(name)
     rows = survey(
         input,
         limit=limit,
+        columns=columns,
         skip_bad_rows=skip_bad_rows,
         set_aside=bad_file(output) if process == 0 else None,
     )
@@ -208,6 +223,8 @@ def join_parts(parts: Sequence[Path], output: Path, num_rows: int) -> None:
     if output.suffix == ".jsonl":
         with temporary.open("w", encoding="utf-8") as joined:
             joined.writelines(checked_lines(parts, num_rows))
+    elif output.suffix == ".csv":
+        write_csv(parts, temporary, num_rows)
     else:
         write_parquet(parts, temporary, num_rows)
     temporary.replace(output)
@@ -256,6 +273,25 @@ def write_parquet(parts: Sequence[Path], path: Path, num_rows: int) -> None:
         while batch := list(islice(rows, 4096)):
             plain = [{k: as_text(v) if k in texts else v for k, v in row.items()} for row in batch]
             writer.write_table(pa.Table.from_pylist(plain, schema=schema))
+
+
+def write_csv(parts: Sequence[Path], path: Path, num_rows: int) -> None:
+    """Rows as CSV, which spreadsheets open as UTF-8; lists and mappings as JSON. Read twice, first
+    for the names of the columns. A text such as =1+1 gets an apostrophe: it is no formula."""
+    from rewriting.ab.results.export import harmless
+
+    def as_cell(value: Any) -> Any:
+        return value if isinstance(value, int | float) else harmless(as_text(value) or "")
+
+    names: dict[str, None] = {}
+    for line in checked_lines(parts, num_rows):
+        names |= dict.fromkeys(json.loads(line))
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        table = csv.DictWriter(file, list(names))
+        table.writeheader()
+        for line in lines_of(parts):
+            row = json.loads(line)
+            table.writerow({name: as_cell(value) for name, value in row.items()})
 
 
 def schema_of(rows: Iterator[dict[str, Any]]) -> Any:

@@ -15,6 +15,8 @@ import typer
 
 from policies.gated import Choice, Gated, Guard, checked, rewrite_safely
 from recipes.shared.extras import extra_needed
+from recipes.shared.flags.checks import check_identifier, check_rewriter
+from recipes.shared.flags.dialect import examples
 from recipes.shared.gated import Safety
 from recipes.shared.rewriter import CANDIDATES_HELP, MARGIN_HELP, Rewriter
 from recipes.shared.rows import feedback_row, output_row, score_row
@@ -33,14 +35,12 @@ if TYPE_CHECKING:
 TOKEN = "REWRITING_TOKEN"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 DEFAULT = Limits()
-EXAMPLES = (
-    "Examples:",
+EPILOG = examples(
     "rewriting serve",
     "rewriting serve --policy generic --port 0",
     "rewriting serve --host 0.0.0.0 --require-token --log requests.jsonl",
     "rewriting serve --behind-proxy --allow-host rewriting.example.org --rate 30",
 )
-EPILOG = "\n\n".join(EXAMPLES)
 
 
 def serve(
@@ -119,11 +119,12 @@ def serve(
     from rewriting.serve.logs import Log
 
     hosts = [host_name(name) for name in allow_host or []]
-    check_names(policy, model)
+    who = Rewriter(policy, num_candidates, margin, rewards, Safety(classifier, help_text))
+    check_rewriter(who)
+    check_identifier(model)
     token = chosen_token() if require_token else None
     limits = Limits(max_characters, rate, timeout, max_batch, max_waiting)
     with listen(host, port) as listener, open_log(log) as stream:
-        who = Rewriter(policy, num_candidates, margin, rewards, Safety(classifier, help_text))
         print(f"loading the models of {policy} …", file=sys.stderr, flush=True)
         desk = Desk.load(who, model)
         server = site.RewritingServer(
@@ -137,16 +138,6 @@ def serve(
         say_where(base_url(host, listener), host, token)
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # after uvicorn has finished with it
         site.serve(server, listener, behind_proxy=behind_proxy)
-
-
-def check_names(policy: str, model: str) -> None:
-    """Refuse an unknown policy or identifier before any model is loaded."""
-    from policies.named import check_policy_name
-    from rewards.identifiers.named import ENSEMBLE, JUDGE, kind_of
-
-    check_policy_name(policy)
-    if not model.startswith((ENSEMBLE, JUDGE)):
-        kind_of(model)
 
 
 def chosen_token() -> str:

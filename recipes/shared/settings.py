@@ -67,6 +67,15 @@ class Shared:
     )
 
 
+def columns_field() -> Any:
+    """The setting `columns` of recipes that read files of exchanges."""
+    return setting(
+        "",
+        "Columns of files that are called otherwise: seeker_post=post,response_post=reply.",
+        may_change=True,
+    )
+
+
 def model_options(config: Any, *, whole_model: bool = False) -> ModelOptions:
     """How the recipe's language model is loaded, checked. whole_model: it is trained itself."""
     options = ModelOptions(**{one.name: getattr(config, one.name) for one in fields(ModelOptions)})

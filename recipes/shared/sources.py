@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from rewriting.data import Split, load_exchanges, split_of, without_duplicates
+from rewriting.data.headers import parse_columns
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
 from rewriting.runtime.seeds import derive_seed
@@ -25,19 +26,21 @@ def load_splits(
     first_turns: bool = False,
     seed: int = 0,
     keep_crisis: bool = True,
+    columns: str = "",
 ) -> dict[Split, list[Exchange]]:
     """The train, dev and test part of all sources together.
 
     data: sources of `load_exchanges`, separated by commas. max_rows: at most so many of each
     source and split, drawn at random; 0 takes all. first_turns: leave out exchanges with a history.
     keep_crisis: False leaves out what the safety gate calls a crisis, for policies that will act.
+    columns: columns of files that are called otherwise, as seeker_post=post,response_post=reply.
     A source is split by `split_of`, so a seeker of the test part is never trained on, whatever
     other sources say; `sample` and `sample:rewrites` keep the parts that they come in.
     """
     splits: dict[Split, list[Exchange]] = {"train": [], "dev": [], "test": []}
     for source in sources_of(data):
         found: dict[Split, list[Exchange]] = {"train": [], "dev": [], "test": []}
-        for split, exchanges in parts_of(source).items():
+        for split, exchanges in parts_of(source, columns).items():
             found[split] += [e for e in exchanges if not (first_turns and e.history)]
         found = found if keep_crisis else without_crises(found, source)
         for split, exchanges in found.items():
@@ -65,14 +68,19 @@ def without_crises(splits: dict[Split, list[Exchange]], source: str) -> dict[Spl
     return kept
 
 
-def parts_of(source: str) -> dict[Split, list[Exchange]]:
+def parts_of(source: str, columns: str = "") -> dict[Split, list[Exchange]]:
     """The exchanges of one source by split, without duplicates."""
     parts: dict[Split, list[Exchange]] = {"train": [], "dev": [], "test": []}
     if source in SPLIT_ALREADY:
         return {s: list(load_exchanges(SPLIT_ALREADY[source].format(s))) for s in parts}
-    for exchange in without_duplicates(load_exchanges(source)):
+    for exchange in without_duplicates(load_exchanges(source, columns=names_for(source, columns))):
         parts[split_of(exchange)].append(exchange)
     return parts
+
+
+def names_for(source: str, columns: str) -> dict[str, str]:
+    """The columns that are called otherwise in a source; the bundled ones have our names."""
+    return {} if source.split(":")[0] == "sample" else parse_columns(columns)
 
 
 def rows_of_split(source: str, split: str) -> list[Exchange]:

@@ -58,7 +58,6 @@ def check_system(source: str) -> None:
 
 def check_folder(folder: Path) -> None:
     """Read the settings of a policy's folder, which know what is wrong with it."""
-    from policies.chat.rewriter import KINDS, read_rewriter
     from policies.choosing import settings as choosing_settings
     from policies.editing import settings as edit_settings
     from policies.generating import settings as generator_settings
@@ -69,7 +68,9 @@ def check_folder(folder: Path) -> None:
         choosing_settings.read_settings(folder)
     elif kind == generator_settings.KIND:
         generator_settings.read_settings(folder)
-    elif kind in KINDS:
+    elif kind in ("rewriter", "editor"):  # the module of the chat models takes seconds to import
+        from policies.chat.rewriter import read_rewriter
+
         read_rewriter(folder, kind)
     else:
         edit_settings.read_settings(folder)

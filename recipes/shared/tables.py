@@ -12,7 +12,7 @@ from rewriting.errors import UserError
 def may_write(path: str, overwrite: bool) -> None:
     """Refuse a file that exists before any work is done."""
     if path and Path(path).exists() and not overwrite:
-        raise UserError(f"{path} exists. Pass --overwrite true to replace it.")
+        raise UserError(f"{path} exists. Pass --overwrite to replace it.")
 
 
 def percent(value: Any) -> str:

@@ -23,7 +23,7 @@ from policies.training.reinforce.settings import Settings
 from recipes.shared.accelerator import start_accelerator
 from recipes.shared.cards import command, write_card
 from recipes.shared.ending import tell_ending
-from recipes.shared.settings import LENDING_REWARDS, Shared, check_kl, kl_penalty
+from recipes.shared.settings import LENDING_REWARDS, Shared, check_kl, columns_field, kl_penalty
 from rewriting.errors import UserError
 from rewriting.runtime.seeds import derive_seed
 from rewriting.runtime.settings import borrowed, check_bounds, given, lasting, setting
@@ -52,6 +52,7 @@ class Config:
             "teach the warm start where to edit."
         },
     )
+    columns: str = columns_field()
     keep_crisis: bool = field(
         default=False, metadata={"help": "Train on what the safety gate calls a crisis too."}
     )
@@ -124,12 +125,13 @@ def run(config: Config) -> dict[str, Any]:
     from recipes.shared.sources import load_splits
     from rewards.named import Models, build_rewards
 
-    check_bounds(config)
-    check_kl(config)
+    check(config)
     accelerator = start_accelerator("bank", config, lasting(config))
     if config.steps:  # what the loop would refuse, said before anything is loaded
         check_settings(given(Settings, config), accelerator, ["unknown"], range(config.dev_rows))
-    splits = load_splits(config.data, seed=config.seed, keep_crisis=config.keep_crisis)
+    splits = load_splits(
+        config.data, seed=config.seed, keep_crisis=config.keep_crisis, columns=config.columns
+    )
     agent = start_agent(config)
     models = Models(identifier=config.identifier, batch_size=config.reward_batch_size or None)
     reward = build_rewards(config.rewards, models)
@@ -161,6 +163,19 @@ def run(config: Config) -> dict[str, Any]:
     return figures
 
 
+def check(config: Config) -> None:
+    """Say what cannot work before anything is loaded; the loop checks its own sizes."""
+    from policies.choosing.settings import read_settings
+    from policies.named import policy_folder
+
+    check_bounds(config)
+    check_kl(config)
+    if config.from_policy:
+        read_settings(policy_folder(config.from_policy))
+    elif not config.warm_steps:
+        raise UserError("a new policy (from_policy '') needs a warm start: set warm_steps, say 40.")
+
+
 def start_agent(config: Config) -> ChoosingAgent:
     """The policy to train: from a folder, or a new one that reads as the sense model does."""
     from policies.choosing.agent import ChoosingAgent
@@ -176,8 +191,6 @@ def start_agent(config: Config) -> ChoosingAgent:
     }
     if config.from_policy:
         return ChoosingAgent.load(policy_folder(config.from_policy), trainable=True, **changes)
-    if not config.warm_steps:
-        raise UserError("a new policy (from_policy '') needs a warm start: set warm_steps, say 40.")
     from rewards.reading.sense_model import SHIPPED, read_settings
     from rewriting.runtime.files.tensors import load_tensors
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from recipes.shared.accelerator import finish_trackers, supervised_accelerator
 from recipes.shared.cards import command, write_card
 from recipes.shared.ending import tell_ending
-from recipes.shared.settings import Shared, same_settings
+from recipes.shared.settings import Shared, columns_field, same_settings
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
 from rewriting.runtime.settings import borrowed
@@ -42,6 +42,7 @@ class Config:
         default="sample",
         metadata={"help": "Labelled exchanges, sources separated by commas."},
     )
+    columns: str = columns_field()
     extra_data: str = field(
         default="",
         metadata={"help": "More labelled exchanges, for training alone; a misfit is left out."},
@@ -142,7 +143,7 @@ def labelled_splits(config: Config) -> dict[Split, list[Exchange]]:
 
     splits = {
         name: [exchange for exchange in rows if exchange.empathy is not None]
-        for name, rows in load_splits(config.data).items()
+        for name, rows in load_splits(config.data, columns=config.columns).items()
     }
     splits["train"] += extra_exchanges(config.extra_data)
     if not splits["train"] or not splits["dev"]:

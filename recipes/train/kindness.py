@@ -44,7 +44,8 @@ class Config:
     data: str = field(
         default="",
         metadata={
-            "help": "Folder with kindness_train.jsonl and _dev, _test; '': the bundled ones."
+            "help": "Folder with kindness_train.jsonl and _dev, _test; '': the bundled ones.",
+            "folder": True,
         },
     )
     counterfactuals: str = field(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from recipes.shared.accelerator import supervised_accelerator, track_figures
 from recipes.shared.cards import command, write_card
 from recipes.shared.ending import tell_ending
-from recipes.shared.settings import Shared
+from recipes.shared.settings import Shared, columns_field
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
 from rewriting.runtime.settings import borrowed
@@ -45,6 +45,7 @@ class Config:
         default="sample",
         metadata={"help": "Sources of labelled exchanges, separated by commas: files, sample, …"},
     )
+    columns: str = columns_field()
     max_rows: int = field(
         default=0, metadata={"help": "At most so many exchanges of each source and split; 0: all."}
     )
@@ -122,7 +123,9 @@ def labelled_splits(config: Config) -> dict[Any, list[Exchange]]:
     """The exchanges with levels; the train part needs all three mechanisms somewhere."""
     from recipes.shared.sources import load_splits
 
-    splits = load_splits(config.data, max_rows=config.max_rows, seed=config.seed)
+    splits = load_splits(
+        config.data, max_rows=config.max_rows, seed=config.seed, columns=config.columns
+    )
     found = {name: [row for row in rows if row.labels] for name, rows in splits.items()}
     if not found["train"] or not found["dev"]:
         sizes = ", ".join(f"{name} {len(rows)}" for name, rows in found.items())

@@ -7,6 +7,7 @@ from typing import Any
 
 from rewards.identifiers.assessment import Identifier
 from rewriting.errors import UserError
+from rewriting.runtime.loading import did_you_mean
 
 SHIPPED = Path(__file__).parent.parent / "shipped"
 GROUNDED, EPITOME, IN_CONTEXT, JOINT = "grounded", "epitome", "in-context", "joint"
@@ -33,10 +34,32 @@ def kind_of(name: str) -> str:
         if (folder_of(name) / kind).is_file():
             return kind
     raise UserError(
-        f"{name!r} is no identifier: neither a known name ({', '.join(NAMES)}), nor a folder that "
+        f"{name!r} is no identifier. {did_you_mean(name, NAMES)}It is neither a known name "
+        f"({', '.join(NAMES)}), nor a folder that "
         "train.py reader, sense, identifier, micromodels or context has written, nor a language "
         "model as judge:MODEL, nor several of these as ensemble:NAME,NAME."
     )
+
+
+def check_name(name: str) -> None:
+    """Say what is wrong with the name of an identifier, in milliseconds; nothing is loaded."""
+    if name.startswith(ENSEMBLE):
+        from rewards.identifiers.ensemble import EnsembleName
+
+        for member in EnsembleName.parse(name.removeprefix(ENSEMBLE)).members:
+            check_name(member)
+    elif name.startswith(JUDGE):
+        _check_judge(name.removeprefix(JUDGE))
+    else:
+        kind_of(name)
+
+
+def _check_judge(text: str) -> None:
+    """The model of a judge; one behind an endpoint is known to the endpoint alone."""
+    from rewriting.runtime.models.named import check_model
+
+    if not text.strip().startswith("{"):
+        check_model(text.strip())
 
 
 def is_grounded(given: Any) -> bool:

@@ -29,18 +29,20 @@ def from_dataset(
     name: str = "dataset",
     on_bad_row: OnBadRow = stop_at_bad_row,
     limit: int | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> Iterator[Exchange]:
     """Stream the exchanges of a Dataset, an IterableDataset, or any other rows by column.
 
     The columns are those of a file (docs/data.md). name: what errors and the ids of rows without
     one call it; for EPITOME's columns it has to tell the mechanism. on_bad_row: called for each bad
     row; the default raises a UserError that names it. limit: take the first so many exchanges.
+    columns: our names of columns → those of the rows, where they are called otherwise.
     """
     if isinstance(dataset, Mapping):
         splits = ", ".join(map(str, dataset))
         raise UserError(f"{name} is a mapping ({splits}), not rows. Take one of its splits.")
     rows = sound_rows(_rows(dataset, name, on_bad_row), on_bad_row)
-    return islice(exchanges_of(rows, on_bad_row), limit)
+    return islice(exchanges_of(rows, on_bad_row, columns), limit)
 
 
 def _rows(dataset: Rows, name: str, on_bad_row: OnBadRow) -> Iterator[Row]:

@@ -6,14 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from rewriting.data.headers import (
+    ALOE_COLUMNS,
+    DIALOGUE_COLUMNS,
+    EPITOME_COLUMNS,
+    with_our_names,
+)
 from rewriting.data.rows import BadRow, OnBadRow, Row
 from rewriting.errors import UserError
 from rewriting.exchange import LEVELS, MECHANISMS, Exchange, Label
 from rewriting.runtime.files.json_files import cut, parse_json, shown
 
-EPITOME_COLUMNS: Final = {"sp_id", "rp_id", "seeker_post", "response_post", "level", "rationales"}
-DIALOGUE_COLUMNS: Final = {"conv_id", "utterance_idx", "context", "prompt", "utterance"}
-ALOE_COLUMNS: Final = {"target_text", "observer_text"}
 APPRAISALS: Final = (
     "Pleasantness",
     "Anticipated Effort",
@@ -32,19 +35,24 @@ class RowError(ValueError):
     """Why a row is not an exchange. Becomes a BadRow, which adds the place."""
 
 
-def exchanges_of(rows: Iterable[Row], on_bad_row: OnBadRow) -> Iterator[Exchange]:
-    """Turn the rows of one file into exchanges, by the columns of its first row."""
-    rows = iter(rows)
+def exchanges_of(
+    rows: Iterable[Row], on_bad_row: OnBadRow, columns: Mapping[str, str] | None = None
+) -> Iterator[Exchange]:
+    """Turn the rows of one file into exchanges, by the columns of its first row.
+
+    columns: our names of columns → those of the file, where they are called otherwise.
+    """
+    rows = with_our_names(rows, columns or {})
     first = next(rows, None)
     if first is None:
         return
-    columns = set(first.cells)
-    if columns >= DIALOGUE_COLUMNS:
+    names = set(first.cells)
+    if names >= DIALOGUE_COLUMNS:
         yield from _dialogue_exchanges(_chain(first, rows), on_bad_row)
         return
-    if columns >= EPITOME_COLUMNS:
+    if names >= EPITOME_COLUMNS:
         convert = _epitome_converter(mechanism_of(first.file))
-    elif columns >= ALOE_COLUMNS:
+    elif names >= ALOE_COLUMNS:
         convert = _aloe_exchange
     else:
         convert = _plain_exchange
@@ -68,7 +76,8 @@ def _need_columns(first: Row) -> None:
         raise UserError(
             f"{first.file} has no column {' and no column '.join(map(repr, missing))}. "
             f"Its columns are: {cut(', '.join(map(str, first.cells)))}. "
-            "Rename the ones that are meant."
+            "Rename the ones that are meant, or name them, where a command takes it, with "
+            "--columns seeker_post=…,response_post=…."
         )
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 from rewriting.data.dataset import Rows, from_dataset
-from rewriting.data.formats import EPITOME_COLUMNS, exchanges_of, mechanism_of
+from rewriting.data.formats import exchanges_of, mechanism_of
+from rewriting.data.headers import EPITOME_COLUMNS, delimiter_of, plain
 from rewriting.data.rows import READERS, OnBadRow, raise_bad_row, read_hub, read_rows
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange, Label
 
+Columns = Mapping[str, str] | None
 SAMPLE = Path(__file__).parent.parent / "sample"
 SAMPLE_SPLITS = ("train", "dev", "test")
 NEUTRAL = ("everyday", "calm", "technical_support", "enquiries", "counter", "clubs")
@@ -35,7 +37,11 @@ HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(?::[\w.-]+)?")
 
 
 def load_exchanges(
-    source: str | Path | Rows, *, on_bad_row: OnBadRow = raise_bad_row, limit: int | None = None
+    source: str | Path | Rows,
+    *,
+    on_bad_row: OnBadRow = raise_bad_row,
+    limit: int | None = None,
+    columns: Columns = None,
 ) -> Iterator[Exchange]:
     """Stream the exchanges of a file, a folder, the bundled sample, a hub data set or a Dataset.
 
@@ -43,29 +49,39 @@ def load_exchanges(
     Dataset of the datasets library, or other rows by column (dataset.py).
     on_bad_row: called for each bad row; the default raises a UserError that names it.
     limit: take the first so many exchanges.
+    columns: our names of columns → those of the source, such as {"seeker_post": "question"}. Case,
+    spaces and hyphens make no difference.
     """
     if isinstance(source, str | Path):
-        return islice(_exchanges(str(source), on_bad_row), limit)
-    return from_dataset(source, on_bad_row=on_bad_row, limit=limit)
+        return islice(_exchanges(str(source), on_bad_row, columns), limit)
+    return from_dataset(source, on_bad_row=on_bad_row, limit=limit, columns=columns)
 
 
-def _exchanges(source: str, on_bad_row: OnBadRow) -> Iterator[Exchange]:
+def _exchanges(source: str, on_bad_row: OnBadRow, columns: Columns) -> Iterator[Exchange]:
     path = Path(source).expanduser()
     if path.is_dir():
-        yield from _folder_exchanges(path, on_bad_row)
+        yield from _folder_exchanges(path, on_bad_row, columns)
     elif path.exists():
-        yield from exchanges_of(read_rows(path, on_bad_row), on_bad_row)
+        yield from exchanges_of(read_rows(path, on_bad_row), on_bad_row, columns)
     elif source.split(":")[0] == "sample":
         for file in sample_files(source):
             yield from exchanges_of(read_rows(file, on_bad_row), on_bad_row)
-    elif HUB_ID.fullmatch(source) and path.suffix not in READERS:
-        name, _, split = source.partition(":")
-        yield from exchanges_of(read_hub(name, split or "train", on_bad_row), on_bad_row)
+    elif name := hub_id(source):
+        split = source.partition(":")[2] or "train"
+        yield from exchanges_of(read_hub(name, split, on_bad_row), on_bad_row, columns)
     else:
         raise UserError(
             f"{source}: there is no such file or folder. "
             "Without data of your own, use sample, sample:train, sample:dev or sample:test."
         )
+
+
+def hub_id(source: str) -> str:
+    """The hub data set that a source names; empty where it is a file, a folder or the sample."""
+    path = Path(source).expanduser()
+    if path.exists() or source.split(":")[0] == "sample" or path.suffix.lower() in READERS:
+        return ""
+    return source.partition(":")[0] if HUB_ID.fullmatch(source) else ""
 
 
 def sample_files(source: str) -> list[Path]:
@@ -81,12 +97,12 @@ def sample_files(source: str) -> list[Path]:
     return [SAMPLE / f"{name}.jsonl" for name in SAMPLE_SPLITS if split in ("", name)]
 
 
-def _folder_exchanges(folder: Path, on_bad_row: OnBadRow) -> Iterator[Exchange]:
+def _folder_exchanges(folder: Path, on_bad_row: OnBadRow, columns: Columns) -> Iterator[Exchange]:
     files = data_files(folder)
     epitome = [file for file in files if file.suffix.lower() == ".csv" and _is_epitome(file)]
     for file in files:
         if file not in epitome:
-            yield from exchanges_of(read_rows(file, on_bad_row), on_bad_row)
+            yield from exchanges_of(read_rows(file, on_bad_row), on_bad_row, columns)
     if epitome:
         yield from join_epitome(epitome, on_bad_row)
 
@@ -107,7 +123,9 @@ def data_files(folder: Path) -> list[Path]:
 
 def _is_epitome(file: Path) -> bool:
     with file.open(encoding="utf-8-sig", errors="replace") as text:
-        return set(text.readline().strip().split(",")) >= EPITOME_COLUMNS
+        head = text.readline().strip()
+    names = head.split(delimiter_of(head, ".csv"))
+    return {plain(name.strip('"')) for name in names} >= EPITOME_COLUMNS
 
 
 def join_epitome(files: list[Path], on_bad_row: OnBadRow) -> Iterator[Exchange]:

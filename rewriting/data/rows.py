@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rewriting.data.headers import delimiter_of, plain
 from rewriting.errors import UserError
 from rewriting.runtime.files.json_files import problem_of, shown
 
@@ -186,13 +187,17 @@ def _objects(path: Path, line: int, cells: Any, on_bad_row: OnBadRow) -> Iterato
 
 def _read_csv(path: Path, on_bad_row: OnBadRow) -> Iterator[Row]:
     lines = _lines(path)
-    head = next(lines)
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    names = {name.strip() for name in head.split(delimiter)}
-    headless = delimiter == "\t" and len(names) == 2 and not names & set(PARTNER_COLUMNS)
+    head, above = next(lines), 0
+    if head.lower().startswith("sep=") and len(head.strip()) == 5:  # Excel's note to itself
+        delimiter, head, above = head[4], next(lines, ""), 1
+    else:
+        delimiter = delimiter_of(head, path.suffix.lower())
+    names = {plain(name) for name in head.split(delimiter)}
+    tsv = path.suffix.lower() == ".tsv" and delimiter == "\t"
+    headless = tsv and len(names) == 2 and not names & set(PARTNER_COLUMNS)
     # EmpatheticDialogues writes commas as _comma_ and leaves quotation marks unpaired; PARTNER's
     # TSV has no header and plain text.
-    plain = headless or head.startswith("conv_id,utterance_idx")
+    unquoted = headless or head.startswith("conv_id,utterance_idx")
 
     def table() -> Iterator[str]:
         yield head
@@ -201,18 +206,18 @@ def _read_csv(path: Path, on_bad_row: OnBadRow) -> Iterator[Row]:
     reader = csv.reader(
         table(),
         delimiter=delimiter,
-        quoting=csv.QUOTE_NONE if plain else csv.QUOTE_MINIMAL,
+        quoting=csv.QUOTE_NONE if unquoted else csv.QUOTE_MINIMAL,
         strict=True,
     )
     columns = PARTNER_COLUMNS if headless else []
     while True:
-        start = reader.line_num + 1
+        start = reader.line_num + 1 + above
         try:
             cells = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            lost = reader.line_num - start
+            lost = reader.line_num + above - start
             reason = f"not valid CSV ({error})" + (f"; {lost} lines after it are lost" * (lost > 0))
             if not columns:
                 raise UserError(f"{path}: its header is {reason}. Mend line 1.") from error
@@ -227,6 +232,18 @@ def _read_csv(path: Path, on_bad_row: OnBadRow) -> Iterator[Row]:
         elif cells:
             reason = f"{len(cells)} cells where the header has {len(columns)}"
             on_bad_row(BadRow(str(path), start, reason, cells))
+
+
+def _read_excel(path: Path, on_bad_row: OnBadRow) -> Iterator[Row]:
+    from rewriting.data.excel import sheet_rows
+
+    rows = sheet_rows(path)
+    columns = [str("" if name is None else name).strip() for name in next(rows, ())]
+    _refuse_doubled(path, columns)
+    for number, cells in enumerate(rows, start=2):
+        named = {name: cell for name, cell in zip(columns, cells, strict=False) if name}
+        if any(cell != "" for cell in named.values()):
+            yield Row(str(path), number, named)
 
 
 def _refuse_doubled(path: Path, columns: Sequence[str]) -> None:
@@ -282,6 +299,7 @@ READERS: dict[str, Callable[[Path, OnBadRow], Iterator[Row]]] = {
     ".csv": _read_csv,
     ".tsv": _read_csv,
     ".parquet": _read_parquet,
+    ".xlsx": _read_excel,
 }
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from rewriting.data.headers import parse_columns
 from rewriting.data.load import load_exchanges
 from rewriting.data.rows import BadRow, raise_bad_row
 from rewriting.errors import UserError
@@ -33,10 +34,13 @@ class Survey:
     num_rows: int
     num_bad_rows: int
     digest: str
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     def exchanges(self) -> Iterator[Exchange]:
         """The good rows again."""
-        return load_exchanges(self.source, on_bad_row=lambda bad: None, limit=self.limit)
+        return load_exchanges(
+            self.source, on_bad_row=lambda bad: None, limit=self.limit, columns=self.columns
+        )
 
 
 def survey(
@@ -45,20 +49,21 @@ def survey(
     limit: int | None = None,
     skip_bad_rows: bool = False,
     set_aside: Path | None = None,
+    columns: str = "",
 ) -> Survey:
     """Read a source to its end. Bad rows stop it, or are skipped and written to `set_aside`."""
     digest = hashlib.blake2b(digest_size=12)
-    num_rows = 0
+    num_rows, names = 0, parse_columns(columns)
     with _BadRows(set_aside) as bad_rows:
         on_bad_row = bad_rows.add if skip_bad_rows else raise_bad_row
-        for exchange in load_exchanges(source, on_bad_row=on_bad_row, limit=limit):
+        for exchange in load_exchanges(source, on_bad_row=on_bad_row, limit=limit, columns=names):
             num_rows += 1
             row = json.dumps(exchange.row(), sort_keys=True, default=str)
             digest.update(f"{len(row)}:{row}".encode())
     if not num_rows:
         reason = f": all {bad_rows.count} rows are bad" if bad_rows.count else ""
         raise UserError(f"{source} holds no exchange{reason}.")
-    return Survey(source, limit, num_rows, bad_rows.count, digest.hexdigest())
+    return Survey(source, limit, num_rows, bad_rows.count, digest.hexdigest(), names)
 
 
 def bad_file(output: Path) -> Path:

@@ -8,7 +8,7 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -104,6 +104,10 @@ def _explained(place: str) -> Iterator[None]:
 
 def suggestion(name: str, known: list[str]) -> str:
     """What a misspelt name may have meant, and what there is."""
-    close = difflib.get_close_matches(name, known, n=1)
-    guess = f"Did you mean {close[0]}? " if close else ""
-    return f"{guess}There is: {', '.join(known) or 'none'}."
+    return f"{did_you_mean(name, known)}There is: {', '.join(known) or 'none'}."
+
+
+def did_you_mean(name: str, known: Iterable[str], before: str = "") -> str:
+    """A guess at what a misspelt name stands for, as a question; empty where there is none."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"Did you mean {before}{close[0]}? " if close else ""

@@ -8,10 +8,12 @@ and hands them back (`given`).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import MISSING, field, fields
 from typing import Any, TypeVar
 
 from rewriting.errors import UserError
+from rewriting.runtime.loading import suggestion
 
 T = TypeVar("T")
 
@@ -23,14 +25,15 @@ def setting(
     least: float | None = None,
     greatest: float | None = None,
     above: float | None = None,
+    choices: Sequence[str] = (),
     may_change: bool = False,
 ) -> Any:
     """A field of a settings dataclass.
 
-    least, greatest, above: what the value must be. may_change: it changes neither weights nor log,
-    so a run may go on with another value.
+    least, greatest, above, choices: what the value must be. may_change: it changes neither weights
+    nor log, so a run may go on with another value.
     """
-    bounds = {"least": least, "greatest": greatest, "above": above}
+    bounds = {"least": least, "greatest": greatest, "above": above, "choices": choices}
     return field(default=default, metadata={"help": help, "may_change": may_change} | bounds)
 
 
@@ -51,6 +54,10 @@ def check_bounds(settings: Any) -> None:
     """Refuse values outside their bounds, before anything is loaded."""
     for one in fields(settings):
         value = getattr(settings, one.name)
+        choices = one.metadata.get("choices")
+        if choices and value not in choices:
+            known = suggestion(str(value), list(choices))
+            raise UserError(f"{one.name} cannot be {value!r}. {known}")
         least, greatest, above = map(one.metadata.get, ("least", "greatest", "above"))
         if value is None or (least is None and greatest is None and above is None):
             continue

@@ -315,3 +315,14 @@ def test_rewards_from_a_yaml_file_and_from_flags(
     (recipe,) = TrlParser((Recipe,)).parse_args_and_config(arguments)
     built = build_rewards(recipe.rewards, models())
     assert {name: term.weight for name, term in built.terms.items()} == weights
+
+
+@pytest.mark.parametrize("name", BUILT_INS)
+def test_the_options_of_a_term_are_those_of_its_class(name: str) -> None:
+    """They are written down a second time, so that a typo is found before torch is imported."""
+    import inspect
+
+    factory = BUILT_INS[name]
+    parameters = list(inspect.signature(load_function(factory.place)).parameters)
+    own = parameters[1 if factory.model else 0 :]
+    assert factory.own_options == [option for option in own if option != "name"]

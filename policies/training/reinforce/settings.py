@@ -21,7 +21,9 @@ class Settings(PolicySettings):
         least=1,
     )
     estimator: str = setting(
-        "leave_one_out", "Advantages: leave_one_out, moving_average (the paper's) or ppo."
+        "leave_one_out",
+        "Advantages: leave_one_out, moving_average (the paper's) or ppo.",
+        choices=("leave_one_out", "moving_average", "ppo"),
     )
     inner_epochs: int = setting(
         1, "With ppo: how many epochs are trained on each batch of samples.", least=1

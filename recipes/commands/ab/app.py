@@ -10,6 +10,7 @@ import typer
 
 from recipes.commands.ab import results as ab_results
 from recipes.commands.ab import serve as ab_serve
+from recipes.shared.flags.dialect import examples
 from rewriting.data.rows import Row, raise_bad_row, read_rows
 from rewriting.errors import UserError
 
@@ -34,10 +35,13 @@ def ab() -> None:
 
 
 @app.command(
-    epilog="Examples:  rewriting ab create --system ours=ours.jsonl --system theirs=theirs.jsonl "
-    "--raters 6 --output study  ·  rewriting ab create --system a=a.jsonl --system b=b.jsonl "
-    "--raters 12 --votes-per-item 5 --criterion 'warm=Which reply is warmer?' --no-ties "
-    "--limit 40 --output study"
+    epilog=examples(
+        "rewriting ab create --system ours=ours.jsonl --system theirs=theirs.jsonl"
+        " --raters 6 --output study",
+        "rewriting ab create --system a=a.jsonl --system b=b.jsonl --raters 12"
+        " --votes-per-item 5 --criterion 'warm=Which reply is warmer?' --no-ties"
+        " --limit 40 --output study",
+    )
 )
 def create(
     system: Annotated[

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recipes.shared.extras import extra_needed
+from recipes.shared.flags.dialect import examples
 from rewriting.errors import UserError
 
 if TYPE_CHECKING:
@@ -16,20 +17,23 @@ if TYPE_CHECKING:
     from rewriting.ab.study.store import Store
     from rewriting.ab.study.study import Study
 
-PLAN = (
-    "Examples:  rewriting ab plan  ·  rewriting ab plan --win-rate 0.7 --criteria 1 --raters 6  ·  "
-    "rewriting ab plan --power 0.9 --votes-per-item 3 --tie-rate 0.3"
+PLAN = examples(
+    "rewriting ab plan",
+    "rewriting ab plan --win-rate 0.7 --criteria 1 --raters 6",
+    "rewriting ab plan --power 0.9 --votes-per-item 3 --tie-rate 0.3",
 )
-REPORT = (
-    "Examples:  rewriting ab report study  ·  "
-    "rewriting ab report study --json report.json --html report.html --csv report.csv"
+REPORT = examples(
+    "rewriting ab report study",
+    "rewriting ab report study --json report.json --html report.html --csv report.csv",
 )
-EXPORT = (
-    "Examples:  rewriting ab export study --output votes.csv  ·  "
-    "rewriting ab export study --output preferences.jsonl --format trl --criterion empathic  ·  "
-    "rewriting ab export study --output sheets/ --format sheet"
+EXPORT = examples(
+    "rewriting ab export study --output votes.csv",
+    "rewriting ab export study --output preferences.jsonl --format trl --criterion empathic",
+    "rewriting ab export study --output sheets/ --format sheet",
 )
-IMPORT = "Example:  rewriting ab import study results-1.json results-2.json"
+IMPORT = examples(
+    "rewriting ab import study results-1.json results-2.json",
+)
 Folder = Annotated[Path, typer.Argument(metavar="STUDY_DIR", help="The folder of the study.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recipes.shared.extras import extra_needed
+from recipes.shared.flags.dialect import examples
 from rewriting.errors import UserError
 from rewriting.web.hosts import base_url, host_name, listen
 
@@ -18,16 +19,22 @@ if TYPE_CHECKING:
     from rewriting.ab.study.study import Study
 
 StudyFolder = Annotated[Path, typer.Argument(metavar="STUDY_DIR", help="The study's folder.")]
-SERVE = (
-    "Examples:  rewriting ab serve study  ·  rewriting ab serve study --host 0.0.0.0 --port 80  ·  "
-    "rewriting ab serve study --behind-proxy --allow-host study.example.org"
+SERVE = examples(
+    "rewriting ab serve study",
+    "rewriting ab serve study --host 0.0.0.0 --port 80",
+    "rewriting ab serve study --behind-proxy --allow-host study.example.org",
 )
-LINKS = (
-    "Examples:  rewriting ab links study --base-url https://study.example.org  ·  "
-    "rewriting ab links study --renew 3  ·  rewriting ab links study --add 2"
+LINKS = examples(
+    "rewriting ab links study --base-url https://study.example.org",
+    "rewriting ab links study --renew 3",
+    "rewriting ab links study --add 2",
 )
-REVOKE = "Example:  rewriting ab revoke study 3 5"
-BACKUP = "Example:  rewriting ab backup study --output study-monday"
+REVOKE = examples(
+    "rewriting ab revoke study 3 5",
+)
+BACKUP = examples(
+    "rewriting ab backup study --output study-monday",
+)
 
 
 def serve(

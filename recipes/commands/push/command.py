@@ -5,14 +5,13 @@ from typing import Annotated
 
 import typer
 
+from recipes.shared.flags.dialect import examples
 from rewriting.errors import UserError
 
-EXAMPLES = (
-    "Examples:",
+EPILOG = examples(
     "rewriting push runs/partner/policy my-org/kind-editor --dry-run",
     "rewriting push runs/partner/policy my-org/kind-editor --license apache-2.0",
 )
-EPILOG = "\n\n".join(EXAMPLES)
 
 
 def push(

@@ -47,7 +47,10 @@ class Config:
     )
     data: str = field(
         default="",
-        metadata={"help": "Folder with crisis_train.jsonl and _dev, _test; '': the bundled ones."},
+        metadata={
+            "help": "Folder with crisis_train.jsonl and _dev, _test; '': the bundled ones.",
+            "folder": True,
+        },
     )
     ordinary: bool = field(
         default=True,

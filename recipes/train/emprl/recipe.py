@@ -44,8 +44,8 @@ class Config:
         "Folder for policy, checkpoints, log, curves. Same folder: go on.",
         may_change=True,
     )
-    stage: str = field(
-        default="both", metadata={"help": "sft, ppo (from `from_policy`), or both, one after one."}
+    stage: str = setting(
+        "both", "sft, ppo (from `from_policy`), or both, one after one.", choices=STAGES
     )
     data: str = field(
         default="sample",
@@ -203,8 +203,6 @@ def check(config: Config) -> None:
     from policies.generating.settings import GeneratorSettings
     from recipes.train.emprl.targets import read
 
-    if config.stage not in STAGES:
-        raise UserError(f"stage is {', '.join(STAGES)}, not {config.stage!r}.")
     check_bounds(config)
     check_kl(config)
     model_options(config)
@@ -214,6 +212,27 @@ def check(config: Config) -> None:
         raise UserError("adapter none leaves nothing to train; use prefix or lora.")
     if config.targets:
         read(Path(config.targets).expanduser())
+    if config.stage == "ppo":
+        check_start(config)
+
+
+def check_start(config: Config) -> None:
+    """Refuse a start of the second stage that is no generator, and a model that it would ignore."""
+    from policies.generating.settings import read_settings
+    from policies.named import policy_folder, policy_kind
+
+    folder = policy_folder(config.from_policy)
+    if policy_kind(folder) != "generator":
+        raise UserError(
+            f"{config.from_policy} is no generator. Name emprl-sft, or a folder that "
+            "`python train.py emprl --stage sft` wrote."
+        )
+    backbone, _ = read_settings(folder)
+    if config.model not in (Config.model, backbone):
+        raise UserError(
+            f"model {config.model} would be ignored: stage ppo goes on with {config.from_policy}, "
+            "which brings its own. For a new generator, set stage both."
+        )
 
 
 def shares(config: Config, num_processes: int) -> str:
@@ -242,7 +261,7 @@ def plain(config: Config) -> dict[str, Any]:
 def start_generator(config: Config) -> Generator:
     """A new generator for the first stage; for the second alone, the one of `from_policy`."""
     from policies.generating.generator import Generator
-    from policies.named import policy_folder, policy_kind
+    from policies.named import policy_folder
 
     lengths: dict[str, Any] = {
         "max_context_tokens": config.max_context_tokens,
@@ -251,14 +270,8 @@ def start_generator(config: Config) -> Generator:
         "top_p": 1.0,
     }
     if config.stage == "ppo":
-        folder = policy_folder(config.from_policy)
-        if policy_kind(folder) != "generator":
-            raise UserError(
-                f"{config.from_policy} is no generator. Name emprl-sft, or a folder that "
-                "`python train.py emprl --stage sft` wrote."
-            )
         return Generator.load(
-            folder,
+            policy_folder(config.from_policy),
             trainable=True,
             batch_size=SAMPLED_AT_ONCE,
             options=model_options(config),

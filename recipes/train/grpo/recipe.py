@@ -23,6 +23,7 @@ from typing import Any
 from recipes.shared import sharding
 from recipes.shared.cards import command, write_card
 from recipes.shared.ending import tell_ending
+from recipes.shared.settings import columns_field
 from recipes.train.grpo.actions import ACTIONS, EDITS, load_actions
 from recipes.train.grpo.requests import rows_for
 from recipes.train.grpo.rewards import UNPARSABLE, Readings, reward_functions
@@ -67,9 +68,12 @@ class Config:
     data: str = setting("sample", "Exchanges to train on, sources separated by commas.")
     model: str = borrowed(WarmSettings, "model")
     actions: str = setting(
-        "rewrites", "What the model does: write whole rewrites, or say edits of the sentences."
+        "rewrites",
+        "What the model does: write whole rewrites, or say edits of the sentences.",
+        choices=ACTIONS,
     )
-    algorithm: str = setting("grpo", "TRL's algorithm: grpo or rloo.")
+    columns: str = columns_field()
+    algorithm: str = setting("grpo", "TRL's algorithm: grpo or rloo.", choices=ALGORITHMS)
     identifier: str = setting("in-context", "Who measures empathy: a name, or a folder.")
     rewards: str = setting(
         REWARDS, "Name → weight, as YAML. Weight 0: logged only. path.py:function too."
@@ -122,7 +126,7 @@ def run(config: Config) -> dict[str, Any]:
         logger.info("%s is finished: remove it, or name another output, to train anew", output)
         return dict(finished["figures"])
     refuse_encoder_decoder(config.model)
-    splits = load_splits(config.data, keep_crisis=config.keep_crisis)
+    splits = load_splits(config.data, keep_crisis=config.keep_crisis, columns=config.columns)
     exchanges = drawn(splits["train"], config.max_rows, config.seed)
     actions = load_actions(config.actions)
     sharding.begin()
@@ -162,11 +166,6 @@ def reward_log(trainer: Any) -> list[dict[str, float]]:
 
 def check(config: Config) -> Config:
     """Say what cannot work before anything is loaded; the config with all its defaults."""
-    for name, known in (("algorithm", ALGORITHMS), ("actions", ACTIONS)):
-        if getattr(config, name) not in known:
-            raise UserError(
-                f"{name} cannot be {getattr(config, name)!r}; use {' or '.join(known)}."
-            )
     check_bounds(config)
     edits = config.actions == EDITS
     if config.warm_steps and not edits:

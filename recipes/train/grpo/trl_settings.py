@@ -55,13 +55,15 @@ WORDS: Final = {
 
 def read_trl(given: Mapping[str, Any] | str, algorithm: str) -> dict[str, Any]:
     """The settings for TRL, from a mapping or a text of YAML or JSON, each checked."""
-    import trl
+    settings = _mapping(given)
+    if not settings:
+        return {}
+    import trl  # whose configs import torch
 
     name = f"{algorithm.upper()}Config"
     kind = getattr(trl, name)
     known = [field.name for field in fields(kind) if field.init]
     hints = get_type_hints(kind)
-    settings = _mapping(given)
     for key in settings:
         if key in OWNED:
             raise UserError(f"trl: {key} is what the recipe's {OWNED[key]} says; set that instead.")

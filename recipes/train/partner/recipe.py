@@ -24,7 +24,14 @@ from policies.training.reinforce.settings import Settings
 from recipes.shared.accelerator import share_of, start_accelerator
 from recipes.shared.cards import command, write_card
 from recipes.shared.ending import tell_ending
-from recipes.shared.settings import PARTNER_REWARDS, Shared, check_kl, kl_penalty, model_options
+from recipes.shared.settings import (
+    PARTNER_REWARDS,
+    Shared,
+    check_kl,
+    columns_field,
+    kl_penalty,
+    model_options,
+)
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
 from rewriting.runtime.models.options import ModelOptions
@@ -50,6 +57,7 @@ class Config:
         default="sample",
         metadata={"help": "Labelled exchanges, sources separated by commas."},
     )
+    columns: str = columns_field()
     sentences: str = field(
         default="",
         metadata={
@@ -206,6 +214,27 @@ def check(config: Config) -> None:
     check_bounds(config)
     check_kl(config)
     model_options(config, whole_model=not config.from_policy and not config.rank)
+    check_start(config)
+
+
+def check_start(config: Config) -> None:
+    """Refuse a start that cannot be, and a model that would be ignored without a word."""
+    from policies.editing.settings import read_settings
+    from policies.named import policy_folder
+
+    if not config.from_policy:
+        if not config.warm_steps:
+            raise UserError(
+                "a new policy (from_policy '') needs a warm start: set warm_steps, say 600."
+            )
+        return
+    backbone, settings = read_settings(policy_folder(config.from_policy))
+    # A policy that is a whole model has `model` beside it, as the frozen judge of fluency.
+    if settings.rank and config.model not in (Config.model, backbone):
+        raise UserError(
+            f"model {config.model} would be ignored: {config.from_policy} brings its own. For a "
+            f"new policy on {config.model}, set from_policy '' and warm_steps, say 600."
+        )
 
 
 def shares(config: Config, num_processes: int) -> str:
@@ -233,7 +262,9 @@ def exchanges_of(config: Config) -> dict[Split, list[Exchange]]:
     from policies.editing.written_edits import has_written_edits
     from recipes.shared.sources import load_splits
 
-    splits = load_splits(config.data, seed=config.seed, keep_crisis=config.keep_crisis)
+    splits = load_splits(
+        config.data, seed=config.seed, keep_crisis=config.keep_crisis, columns=config.columns
+    )
     learnable = any(e.labels or has_written_edits(e) for e in splits["train"])
     if config.warm_steps and not learnable:
         raise UserError(
@@ -264,10 +295,6 @@ def start_agent(config: Config) -> EditAgent:
     if config.from_policy:
         folder, options = policy_folder(config.from_policy), model_options(config)
         return EditAgent.load(folder, trainable=True, options=options, **changes)
-    if not config.warm_steps:
-        raise UserError(
-            "a new policy (from_policy '') needs a warm start: set warm_steps, say 600."
-        )
     targets = tuple(name.strip() for name in config.targets.split(",") if name.strip())
     settings = EditSettings(rank=config.rank, alpha=config.alpha, targets=targets, **changes)
     # bfloat16 has too few digits for the small steps of a model that is trained whole.

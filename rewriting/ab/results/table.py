@@ -60,7 +60,7 @@ def _rows(table: Any) -> Iterable[Mapping[str, Any]]:
     if hasattr(table, "to_dict") and hasattr(table, "columns"):
         found: list[Mapping[str, Any]] = table.to_dict(orient="records")
         return found
-    return table  # type: ignore[no-any-return]
+    return table
 
 
 def _check(row: Mapping[str, Any], number: int) -> None:

@@ -7,7 +7,6 @@ it loads with the network off. Nothing here runs code from a wheel or a hub, and
 are loaded.
 """
 
-import difflib
 import errno
 import os
 import shutil
@@ -19,10 +18,12 @@ from typing import TYPE_CHECKING, Any
 from rewriting.errors import UserError
 from rewriting.runtime.files import folders
 from rewriting.runtime.files.folder_checks import check_folder
+from rewriting.runtime.loading import did_you_mean
 from rewriting.runtime.models.assembly import Downloads
 from rewriting.runtime.models.catalogue import SHORT_NAMES, NamedModel
 from rewriting.runtime.models.convert import quiet_transformers
 from rewriting.runtime.models.download_progress import say, steps
+from rewriting.runtime.models.hub_check import hub_problem, offline
 from rewriting.runtime.models.installed import installed_damage, mend, remember
 from rewriting.runtime.models.options import DEFAULT, ModelOptions
 
@@ -34,6 +35,7 @@ __all__ = [
     "SHORT_NAMES",
     "NamedModel",
     "cache_folder",
+    "check_model",
     "default_names",
     "fetch",
     "kind_of",
@@ -68,9 +70,18 @@ def resolve(name: str) -> str:
         raise UserError(f"model {name!r} is a file; name the folder that holds config.json.")
     if not name or name.startswith((".", "/", "~")) or "\\" in name or name.count("/") > 1:
         raise UserError(f"model folder {name!r} does not exist. {_known_names(name)}")
-    if _offline() and not _in_hub_cache(name):
-        raise UserError(_hub_failure(name, "the hub is switched off (HF_HUB_OFFLINE)"))
+    if offline() and not _in_hub_cache(name):
+        raise UserError(_hub_failure(name, hub_problem(name)))
     return name
+
+
+def check_model(name: str) -> None:
+    """Say what is wrong with the name of a model, without loading or fetching any.
+
+    A folder must hold a model; of the hub it is asked once whether it has it.
+    """
+    if name not in SHORT_NAMES or Path(name).expanduser().is_dir():
+        _source(name)
 
 
 def fetch(name: str, progress: bool = True, verify: bool = False) -> Path:
@@ -294,9 +305,14 @@ def _load(
 
 
 def _source(name: str) -> tuple[str, bool]:
-    """What to load from, and whether it is a folder, so that no network is needed."""
+    """What to load from, and whether no network is needed for it: a folder, or what is in the cache
+    of the hub while the hub cannot be reached."""
     source = resolve(name)
     local = os.path.isdir(source)
+    if not local and (problem := hub_problem(name)):
+        if not _in_hub_cache(name):
+            raise UserError(_hub_failure(name, problem))
+        return source, True
     if local and not any(os.path.isfile(f"{source}/{f}") for f in ("config.json", "modules.json")):
         raise UserError(f"{name} does not hold a model: there is no config.json in it.")
     if local:
@@ -352,11 +368,6 @@ def _unloadable(name: str, error: BaseException) -> UserError:
     return UserError(f"{name} does not hold a loadable model: {reason[:200]}.")
 
 
-def _offline() -> bool:
-    switches = (os.environ.get(key, "") for key in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"))
-    return any(value.upper() in {"1", "ON", "YES", "TRUE"} for value in switches)
-
-
 def _in_hub_cache(name: str) -> bool:
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
@@ -375,6 +386,4 @@ def _hub_failure(name: str, reason: str) -> str:
 
 
 def _known_names(name: str) -> str:
-    close = difflib.get_close_matches(name, SHORT_NAMES, n=1)
-    guess = f"Did you mean {close[0]}? " if close else ""
-    return f"{guess}Names that need no hub: {', '.join(SHORT_NAMES)}."
+    return f"{did_you_mean(name, SHORT_NAMES)}Names that need no hub: {', '.join(SHORT_NAMES)}."

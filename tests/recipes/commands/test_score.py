@@ -181,3 +181,26 @@ def test_a_damaged_part_is_not_joined(tmp_path: Path, damage: bytes) -> None:
         with pytest.raises(UserError, match="damaged before they could be joined"):
             score.join_parts([part], output, 3)
         assert not output.exists()
+
+
+def test_a_csv_of_scores_is_read_again(tmp_path: Path) -> None:
+    """Lists and mappings are JSON in its cells, and no text is a formula."""
+    from recipes.commands.score import write_csv
+    from rewriting.data import load_exchanges
+
+    row = {
+        "id": "1",
+        "seeker_post": "I failed; again,\nyes.",
+        "response_post": "=1+1",
+        "emotional_reactions": 1,
+        "rationales": {"emotional_reactions": ["1+1"]},
+        "empathy": 1,
+    }
+    part = tmp_path / "part"
+    part.write_text(json.dumps(row) + "\n" + json.dumps(row | {"forum": "exams"}) + "\n")
+    write_csv([part], tmp_path / "scores.csv", 2)
+    first, second = load_exchanges(tmp_path / "scores.csv")
+    assert first.seeker_post == row["seeker_post"]
+    assert first.response_post == "'=1+1"
+    assert first.labels["emotional_reactions"].rationales == ("1+1",)
+    assert (first.extra["forum"], second.extra["forum"]) == ("", "exams")

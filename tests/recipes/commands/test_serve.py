@@ -18,7 +18,7 @@ import pytest
 from policies.best_of import BestOf
 from policies.gated import Guard
 from recipes.cli import main
-from recipes.commands.serve import EXAMPLES, TOKEN, Desk, chosen_token, first_sentence, serve
+from recipes.commands.serve import EPILOG, TOKEN, Desk, chosen_token, first_sentence, serve
 from rewards.identifiers.assessment import Assessment, Judgement
 from rewards.reward_sum import RewardSum, Term
 from rewriting import MECHANISMS, Edit, Exchange, Rewrite, UserError
@@ -173,7 +173,9 @@ def test_help_has_one_example_a_line(capsys: pytest.CaptureFixture[str]) -> None
         main(["serve", "--help"])
     assert end.value.code == 0
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
-    assert [line for line in lines if line.startswith("rewriting serve")] == list(EXAMPLES[1:])
+    assert [line for line in lines if line.startswith("rewriting serve")] == EPILOG.split("\n\n")[
+        1:
+    ]
 
 
 PAGE = (Path(__file__).parents[3] / "docs" / "serve.md").read_text(encoding="utf-8")

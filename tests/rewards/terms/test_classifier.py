@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import torch
 
+from rewards.classifier_options import ClassifierOptions
 from rewards.named import Models, build_rewards
 from rewards.protocol import RewardError, name_of
-from rewards.terms.classifier import ClassifierOptions, ClassifierReward, values_of
+from rewards.terms.classifier import ClassifierReward, values_of
 from rewriting.errors import UserError
 from rewriting.runtime.models import named as runtime_models
 from rewriting.runtime.models.named import load_classifier

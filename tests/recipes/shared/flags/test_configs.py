@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from recipes.shared.configs import config_file, launch_configs, recipe_configs
+from recipes.shared.flags.configs import config_file, launch_configs, recipe_configs
 from rewriting import UserError
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def test_a_file_comes_before_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from rewriting.errors import UserError
+from rewriting.runtime.loading import did_you_mean
 
-FOLDER: Final = Path(__file__).parent.parent / "configs"
+FOLDER: Final = Path(__file__).parents[2] / "configs"
 
 
 def recipe_configs() -> dict[str, Path]:
@@ -29,8 +29,7 @@ def config_file(name: str, packaged: Mapping[str, Path]) -> Path:
         return path
     if name.removesuffix(".yaml") in packaged:
         return packaged[name.removesuffix(".yaml")]
-    close = difflib.get_close_matches(path.stem, packaged, n=1)
-    guess = f" Did you mean {close[0]}?" if close else ""
     raise UserError(
-        f"there is no config {name!r}, as a file or by name.{guess} Names: {', '.join(packaged)}."
+        f"there is no config {name!r}, as a file or by name. {did_you_mean(path.stem, packaged)}"
+        f"Names: {', '.join(packaged)}."
     )
