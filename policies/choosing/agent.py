@@ -191,7 +191,9 @@ class ChoosingAgent:
         there = normalised(" ".join((exchange.response_post, *state.span)))
         (near,) = self.bank.nearest([exchange.seeker_post], self.settings.choices)
         new = [one for one in near if normalised(self.bank.sentences[one.number]) not in there]
-        return new or near
+        new = new or near
+        similar = [one for one in new if one.cosine >= self.settings.least_cosine]
+        return similar or new[:1]
 
     def read_ahead(self, rows: Iterable[tuple[EditState, Sequence[str]]]) -> None:
         """Read the sentences of many states together, which takes less time than one by one."""

@@ -27,6 +27,13 @@ class ChoosingSettings:
     choices: int = setting(
         24, "How many sentences of similar posts there are to choose from.", least=1, greatest=4096
     )
+    least_cosine: float = setting(
+        0.4,
+        "How similar a post has to be for its sentences to be lent; where none is, the nearest "
+        "sentence is the only choice.",
+        least=-1,
+        greatest=1,
+    )
     span_length: int = setting(
         4, "Number of sentences that the policy sees at once.", least=1, greatest=10_000
     )

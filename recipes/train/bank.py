@@ -23,7 +23,7 @@ from policies.training.reinforce.settings import Settings
 from recipes.shared.accelerator import start_accelerator
 from recipes.shared.cards import command, write_card
 from recipes.shared.ending import tell_ending
-from recipes.shared.settings import LENDING_REWARDS, Shared, check_kl, columns_field, kl_penalty
+from recipes.shared.settings import PARTNER_REWARDS, Shared, check_kl, columns_field, kl_penalty
 from rewriting.errors import UserError
 from rewriting.runtime.seeds import derive_seed
 from rewriting.runtime.settings import borrowed, check_bounds, given, lasting, setting
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from rewriting.exchange import Exchange
 
 logger = logging.getLogger(__name__)
+REWARDS = PARTNER_REWARDS.replace("sense: 16.0", "sense: {weight: 16.0, floor: 0.6}")
+"""Gentler than what ranks candidates in use: under that a policy would learn to keep every reply
+before it has learnt what fits."""
 
 
 @dataclass
@@ -70,7 +73,7 @@ class Config:
         default="in-context", metadata={"help": "Who measures empathy, as in train.py partner."}
     )
     rewards: str = field(
-        default=LENDING_REWARDS,
+        default=REWARDS,
         metadata={"help": "Name → weight, as YAML. Weight 0: logged only. path.py:function too."},
     )
     reward_batch_size: int = borrowed(Shared, "reward_batch_size")

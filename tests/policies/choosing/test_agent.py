@@ -77,6 +77,15 @@ def test_nothing_is_said_twice(tmp_path: Path) -> None:
     assert "That was so close." not in said
 
 
+def test_only_sentences_of_similar_posts_are_lent(tmp_path: Path) -> None:
+    state = EditState(Exchange("My dog dies.", "Well."), ("Well.",))
+    every = tiny_agent(tmp_path, choices=4, least_cosine=-1.0).choices(state)
+    bar = every[1].cosine
+    assert bar > every[2].cosine
+    assert tiny_agent(tmp_path, choices=4, least_cosine=bar).choices(state) == every[:2]
+    assert tiny_agent(tmp_path, choices=4, least_cosine=1.0).choices(state) == every[:1]
+
+
 def test_a_rewrite_is_made_of_the_bank(tmp_path: Path) -> None:
     agent = tiny_agent(tmp_path, max_edits=3)
     exchanges = [Exchange("I failed.", "Study. Sleep."), Exchange("Alone.", "Go out.")]

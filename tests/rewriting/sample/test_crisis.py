@@ -16,13 +16,14 @@ PARTS: dict[str, list[dict[str, Any]]] = {
         json.loads(line)
         for line in (SAMPLE / f"crisis_{part}.jsonl").read_text(encoding="utf-8").splitlines()
     ]
-    for part in ("train", "dev", "test", "languages")
+    for part in ("train", "dev", "test", "blind", "languages")
 }
 SHEET = (SAMPLE / "CRISIS.md").read_text(encoding="utf-8")
 WRITERS = {
-    "train": {f"c{number}" for number in range(1, 17)} - {"c8"},
-    "dev": {"c8"},
+    "train": {f"c{number}" for number in range(1, 20)} - {"c8"},
+    "dev": {"c8", "d2"},
     "test": {"t1", "t2"},
+    "blind": {"t3"},
     "languages": {"es", "de", "fr", "pt"},
 }
 AMOUNT = re.compile(r"\b\d+\s*(mg|milligrams?|pills|tablets)\b", re.IGNORECASE)
