@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
@@ -27,6 +27,7 @@ Classifier = Callable[[str], Any]
 """Text → a `Verdict`, or one of its levels: "clear", "unchecked", "possible", "crisis"."""
 
 TURNS_TOGETHER = 3  # the last turns of a history that are read together with the post
+METHOD: Final = "gives a method or encourages harm"
 SURE_WORDS = 5  # a weak phrase in a shorter text counts whatever the reader says
 
 
@@ -114,6 +115,8 @@ class Gate:
         so is a changed text that the user's classifier does not find clear, or cannot judge.
         """
         found = [check_output(text)]
+        if original:
+            found = [without_own_words(found[0], check_output(original))]
         if text != original and check_rules(text).verdict == "crisis":
             found += [
                 Verdict("crisis", (f"speaks of a crisis, {reason}",))
@@ -126,6 +129,14 @@ class Gate:
                 reasons = verdict.reasons or (f"classifier: {verdict.verdict}",)
                 found.append(Verdict("crisis", reasons))
         return gravest(*found)
+
+
+def without_own_words(verdict: Verdict, original: Verdict) -> Verdict:
+    """A verdict on a text without what the reply that it was made from says too: that is a person's
+    own. A method stays a method, whoever named it first."""
+    own = {reason for reason in original.reasons if not reason.startswith(METHOD)}
+    reasons = tuple(reason for reason in verdict.reasons if reason not in own)
+    return Verdict(verdict.verdict, reasons) if reasons else Verdict("clear")
 
 
 def read(reader: CrisisReader, text: str, found: Ruled) -> Verdict:

@@ -100,7 +100,7 @@ def test_the_words_of_a_recipe_reach_it_as_they_were(
         (["train", "partnr"], "no recipe 'partnr'"),
         (["train", "partner", "--config", "partnr"], "Did you mean partner?"),
         (["train", "partner", "--config=partnr"], "Did you mean partner?"),
-        (["train", "partner", "--config"], "--config needs a file"),
+        (["train", "partner", "--config"], "argument --config: expected one argument"),
         (["evaluate", "probes"], "no recipe 'probes'"),
         (["configs", "launch/gpu"], "Names: emprl, "),
     ],

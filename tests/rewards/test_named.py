@@ -203,7 +203,11 @@ def test_a_built_in_term_gets_the_options_that_it_takes_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("rewards.calling.FIRST_PAUSE", 0.0)
-    monkeypatch.setitem(BUILT_INS, "patient", BuiltIn("tests.rewards.test_named:Patient"))
+    monkeypatch.setitem(
+        BUILT_INS,
+        "patient",
+        BuiltIn("tests.rewards.test_named:Patient", options="timeout concurrency"),
+    )
     # `retries` is not its own, so the call is repeated for it; rows are not asked for one by one.
     options = {"timeout": 5, "retries": 1, "concurrency": 8}
     assert build_rewards({"patient": options})(**COLUMNS) == [582.0, 582.0]

@@ -80,7 +80,7 @@ def test_parquet_holds_the_same(tmp_path: Path) -> None:
 
 def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = write_rows(tmp_path / "in.jsonl", 2)
-    assert run("score", "--input", source, "--output", tmp_path / "a.csv") == 1
+    assert run("score", "--input", source, "--output", tmp_path / "a.txt") == 1
     assert ".parquet" in capsys.readouterr().err
     (tmp_path / "a.jsonl").write_text("")
     assert run("score", "--input", source, "--output", tmp_path / "a.jsonl") == 1

@@ -327,7 +327,7 @@ def test_a_reference_that_rules_a_sample_out_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"estimator": "a2c"}, "there is no estimator 'a2c'"),
+        ({"estimator": "a2c"}, "estimator cannot be 'a2c'"),
         ({"num_samples": 1}, "num_samples must be 2 or more"),
         ({"num_samples": 4, "sentences_per_position": 3}, "num_samples of 6 or more"),
         ({"num_samples": 5, "sentences_per_position": 2}, "5 is no multiple of"),

@@ -19,7 +19,7 @@ NAME = "my-org/kind-editor"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(TRAINED["partner"], tmp_path / "policy"))
+    return Path(shutil.copytree(TRAINED["partner-start"], tmp_path / "policy"))
 
 
 @pytest.fixture

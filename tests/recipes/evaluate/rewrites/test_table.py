@@ -205,7 +205,7 @@ def test_only_originals_with_little_empathy(run: Callable[..., None], tmp_path: 
         (["--systems", "generic,generic"], "two systems are called 'generic'"),
         (["--systems", "gone.jsonl"], "no such file of outputs"),
         (["--systems", "=x"], "give a name, a path, or label=path"),
-        (["--log", "gone.jsonl"], "no such training log"),
+        (["--log", "gone.jsonl"], "there is no such file"),
         (["--systems", "original,generic", "--against", "x"], "the systems are original, generic"),
         (["--split", "half"], "split is train, dev, test or all"),
         (["--max_empathy", "-1"], "holds no exchange"),

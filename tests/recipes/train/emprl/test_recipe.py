@@ -266,7 +266,7 @@ def test_of_a_folder_the_train_file_alone_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"stage": "third"}, "stage is both, sft, ppo"),
+        ({"stage": "third"}, "There is: both, sft, ppo"),
         ({"stage": "ppo", "from_policy": "nobody"}, "no trained policy 'nobody'"),
         ({"stage": "ppo", "from_policy": "bank"}, "bank is no generator"),
         ({"adapter": "magic"}, "there is no adapter 'magic'"),

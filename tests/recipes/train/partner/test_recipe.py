@@ -295,7 +295,7 @@ def test_two_processes_give_the_figures_of_one(config: Config, tmp_path: Path) -
         ({"rewards": "{applause: 1}"}, "there is no reward 'applause'"),
         ({"from_policy": "nowhere"}, "there is no trained policy 'nowhere'"),
         ({"warm_steps": 0}, "a new policy .* needs a warm start"),
-        ({"estimator": "magic"}, "no estimator 'magic'"),
+        ({"estimator": "magic"}, "estimator cannot be 'magic'"),
         ({"batch_size": 0}, "must be 1 or more"),
         ({"save_every": 0}, "save_every must be 1 or more, not 0"),
         ({"kl_weight": -1}, "kl_weight must be 0 or more"),

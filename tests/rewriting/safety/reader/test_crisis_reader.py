@@ -82,7 +82,7 @@ def test_the_reader_makes_a_verdict_graver_never_lighter(text: str, expected: Ve
 
 
 def test_a_weak_phrase_counts_unless_the_reader_is_sure() -> None:
-    lecture = "The overdose lecture was heavy going today."
+    lecture = "My overdose was heavy going today, says the lecture."
     assert Gate().check_post(lecture).verdict == "crisis"
     assert with_fake().check_post(lecture).clear
     assert with_fake().check_post(f"{lecture} I am unsure.").verdict == "possible"
