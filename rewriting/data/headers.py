@@ -100,7 +100,12 @@ def delimiter_of(head: str, ending: str) -> str:
     wherever it gives a name that is known.
     """
     usual = "\t" if ending == ".tsv" else ","
-    cells = {sign: next(csv.reader([head], delimiter=sign), []) for sign in (usual, ";", "\t", ",")}
+    try:
+        cells = {
+            sign: next(csv.reader([head], delimiter=sign), []) for sign in (usual, ";", "\t", ",")
+        }
+    except csv.Error:  # the rows are read by the usual sign, and the bad one is named there
+        return usual
     if len(cells[usual]) > 1 and (usual == "\t" or KNOWN & set(map(plain, cells[usual]))):
         return usual
     return max(cells, key=lambda sign: len(cells[sign]))  # of equals the first, which is usual

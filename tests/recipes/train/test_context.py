@@ -35,6 +35,7 @@ CALM = [{"seeker_post": f"We bake {n} cakes.", "response_post": "Nice."} for n i
 @pytest.fixture
 def config(tmp_path: Path, jsonl: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Config:
     plain = load_identifier
+    monkeypatch.setattr(named, "check_name", lambda name: None)
     monkeypatch.setattr(
         named, "load_identifier", lambda name, **_: Words() if name == "words" else plain(name)
     )

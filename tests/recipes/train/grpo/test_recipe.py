@@ -196,7 +196,7 @@ def test_settings_that_cannot_work_are_named(config: Config) -> None:
     with pytest.raises(UserError, match="they need --actions edits"):
         run(config)
     config.warm_steps, config.actions = None, "words"
-    with pytest.raises(UserError, match="use rewrites or edits"):
+    with pytest.raises(UserError, match="There is: rewrites, edits"):
         run(config)
     config.actions, config.trl = "rewrites", "{loss_typ: dapo}"
     with pytest.raises(UserError, match="Did you mean loss_type"):
