@@ -39,7 +39,7 @@ def add_role(backbone: Backbone, role: str, settings: EditSettings) -> str | Non
             rank=settings.rank,
             alpha=settings.alpha,
             dropout=settings.dropout,
-            targets=settings.targets or attention_layers(backbone.model),
+            targets=settings.lora_layers or attention_layers(backbone.model),
         )
     return name
 

@@ -29,7 +29,7 @@ class EditSettings:
     dropout: float = setting(
         0.0, "Dropout before the LoRA matrices, in supervised training.", least=0, greatest=1
     )
-    targets: tuple[str, ...] = ()
+    lora_layers: tuple[str, ...] = ()
     """Layers that get LoRA matrices; none named: those of the attention."""
     head_width: int = setting(
         128, "Width of the keys that the position head compares.", least=1, greatest=16_384
@@ -55,7 +55,7 @@ class EditSettings:
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "targets", tuple(self.targets))  # from a file, a list
+        object.__setattr__(self, "lora_layers", tuple(self.lora_layers))  # from a file, a list
         check_bounds(self)
 
 

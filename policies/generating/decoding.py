@@ -26,7 +26,7 @@ from rewriting.runtime.language_models.log_probs import HEAD_CHUNK, target_log_p
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class SamplingDistribution:
     """How logits become the distribution that is sampled from."""
 
     temperature: float = 1.0
@@ -83,7 +83,7 @@ def write(
     *,
     end: Sequence[int],
     max_new_tokens: int,
-    shape: Shape,
+    shape: SamplingDistribution,
     value_head: ValueHead | None = None,
 ) -> Sampled:
     """Sample a response for each row. Rows that have ended leave the batch, a few at a time."""
@@ -126,7 +126,7 @@ def score(
     leads: Sequence[Sequence[int]],
     responses: Sequence[Sequence[int]],
     *,
-    shape: Shape,
+    shape: SamplingDistribution,
     value_head: ValueHead | None = None,
 ) -> TokenLogProbs:
     """Teacher forcing: log π of every token of the given responses. Differentiable.
@@ -153,7 +153,7 @@ def _log_probs_at(
     rows: Sequence[int],
     columns: Sequence[int],
     targets: Sequence[int],
-    shape: Shape,
+    shape: SamplingDistribution,
 ) -> Tensor:
     target_N = torch.tensor(list(targets), device=piece.hidden_BSD.device)
     if (layer := frozen_layer(piece.head)) is not None:

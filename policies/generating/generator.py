@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from policies.generating.adapters import Adapters, NoAdapters, PrefixAdapters
-from policies.generating.decoding import Sampled, Shape, TokenLogProbs, score, write
+from policies.generating.decoding import Sampled, SamplingDistribution, TokenLogProbs, score, write
 from policies.generating.models import AnyModel, Encoded, load_model
 from policies.generating.prompt import context_tokens, plain_tokens
 from policies.generating.settings import FILE, GeneratorSettings, read_settings, write_settings
@@ -63,7 +63,7 @@ class Generator:
         self.model_name = model_name
         self.name = name
         self.batch_size = batch_size
-        self.shape = Shape(settings.temperature, settings.top_p)
+        self.shape = SamplingDistribution(settings.temperature, settings.top_p)
         self.roles = ["policy"]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive_seed(seed, "generator"))
@@ -241,7 +241,7 @@ class Generator:
         *,
         role: str = "policy",
         values: bool = False,
-        shape: Shape | None = None,
+        shape: SamplingDistribution | None = None,
     ) -> TokenLogProbs:
         """Teacher forcing, in one batch; with gradients in the role "policy".
 
@@ -269,7 +269,7 @@ class Generator:
         targets = [self.target(exchange.response_post) for exchange in exchanges]
         # The contexts in one batch: processes that share a model must call it equally often.
         encoded = self.model.encode([self.context(row) for row in exchanges], at_once=True)
-        found = self.log_probs(encoded, targets, shape=Shape())
+        found = self.log_probs(encoded, targets, shape=SamplingDistribution())
         return -found.log_prob_BT.sum(), float(found.mask_BT.sum())
 
     # ---- as a policy

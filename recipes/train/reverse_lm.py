@@ -59,7 +59,7 @@ class Config:
     rank: int = field(default=8, metadata={"help": "Rank of the LoRA matrices."})
     alpha: int = field(default=16, metadata={"help": "LoRA's scale is alpha / rank."})
     dropout: float = field(default=0.0, metadata={"help": "Dropout before the LoRA matrices."})
-    targets: str = field(
+    lora_layers: str = field(
         default="q_proj,k_proj,v_proj,o_proj",
         metadata={"help": "Layers that get LoRA matrices, separated by commas."},
     )
@@ -112,7 +112,7 @@ def run(config: Config) -> dict[str, Any]:
         rank=config.rank,
         alpha=config.alpha,
         dropout=config.dropout,
-        targets=config.targets.split(","),
+        targets=config.lora_layers.split(","),
     )
     rows = {name: pairs_of(part, backbone, config) for name, part in splits.items()}
     logger.info("%d pairs to train on, %d for dev", len(rows["train"]), len(rows["dev"]))
@@ -248,7 +248,7 @@ def card(config: Config, figures: dict[str, Any]) -> str:
     return CARD.format(
         model=config.model,
         rank=config.rank,
-        targets=config.targets.replace(",", ", "),
+        targets=config.lora_layers.replace(",", ", "),
         data=config.data.replace(",", ", "),
         command=command("reverse_lm", config),
         pairs=figures["train_pairs"],

@@ -38,6 +38,13 @@ def test_what_is_shipped_is_whole(name: str) -> None:
     assert "python train.py partner" in (folder / "README.md").read_text(encoding="utf-8")
 
 
+def test_a_setting_may_have_its_name_of_an_earlier_release(tmp_path: Path) -> None:
+    (tmp_path / "policy.json").write_text(
+        '{"kind": "edit_policy", "backbone": "smollm2-135m", "targets": ["q_proj"]}'
+    )
+    assert read_settings(tmp_path)[1].lora_layers == ("q_proj",)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -46,7 +53,7 @@ def test_what_is_shipped_is_whole(name: str) -> None:
         '{"kind": "edit_policy", "backbone": "smollm2-135m", "rank": 8.5}',
         '{"kind": "edit_policy", "backbone": "smollm2-135m", "head_width": 1e300}',
         '{"kind": "edit_policy", "backbone": "smollm2-135m", "temperature": NaN}',
-        '{"kind": "edit_policy", "backbone": "smollm2-135m", "targets": [["q_proj"]]}',
+        '{"kind": "edit_policy", "backbone": "smollm2-135m", "lora_layers": [["q_proj"]]}',
         '{"kind": "edit_policy", "backbone": 3}',
         '{"kind": "edit_policy", "backbone": "\\ud83d"}',
         '{"kind": "edit_policy", "backbone": "smollm2-135m", "sha256": {"../x": ""}}',

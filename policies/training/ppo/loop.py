@@ -199,7 +199,7 @@ def improve(
 ) -> dict[str, float]:
     """The optimizer steps of a step on the rows of this process, which begin at `first_row`.
 
-    Once a minibatch finds the policy further than 1.5 times target_kl from the one that sampled
+    Once a minibatch finds the policy further than 1.5 times max_update_kl from the one that sampled
     (mean over tokens), it is not stepped on, and no other is. (DeepSpeed has stepped by then.)
     """
     own = range(first_row, first_row + len(rollout.responses))
@@ -224,7 +224,7 @@ def improve(
             continue
 
         def is_too_far(sums: list[float], tokens: int = tokens) -> bool:
-            return 0 < 1.5 * settings.target_kl < sums[1 + SUMS.index("update_kl")] / tokens
+            return 0 < 1.5 * settings.max_update_kl < sums[1 + SUMS.index("update_kl")] / tokens
 
         local = [row - first_row for row in rows if row in own]
         cut = in_batches(local, settings.micro_batch_size, length)

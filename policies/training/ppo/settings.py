@@ -28,7 +28,7 @@ class Settings(PolicySettings):
     gamma: float = setting(1.0, "Discount of later tokens.", least=0, greatest=1)
     lam: float = setting(0.95, "λ of generalised advantage estimation.", least=0, greatest=1)
     whiten_advantages: bool = setting(True, "Give the advantages mean 0 and variance 1.")
-    target_kl: float = setting(
+    max_update_kl: float = setting(
         0.0,
         "End the updates of a step at 1.5 times this KL per token from the policy that sampled; "
         "0: never.",

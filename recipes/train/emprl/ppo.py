@@ -67,7 +67,11 @@ def reinforce(
     output = Path(config.output)
     rows = rows_of_steps(config, splits)
     dev = drawn(splits["dev"], config.dev_rows, config.seed) if config.dev_rows else []
-    file = Path(config.targets).expanduser() if config.targets else output / "targets.jsonl"
+    file = (
+        Path(config.target_levels_file).expanduser()
+        if config.target_levels_file
+        else output / "targets.jsonl"
+    )
     labelled = with_targets([*rows, *dev], config.identifier, file)
     chosen = labelled[: len(rows)]
     if config.balance > 1:

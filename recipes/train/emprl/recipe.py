@@ -74,7 +74,7 @@ class Config:
         default="epitome",
         metadata={"help": "Who measures levels: epitome, a folder, or ensemble:NAME,NAME."},
     )
-    targets: str = setting(
+    target_levels_file: str = setting(
         "",
         "File that keeps target levels, for several runs; '': in OUTPUT.",
         may_change=True,
@@ -154,7 +154,7 @@ class Config:
     kl_weight: float = borrowed(Shared, "kl_weight")
     kl_target: float = borrowed(Shared, "kl_target")
     kl_horizon: float = borrowed(Shared, "kl_horizon")
-    target_kl: float = borrowed(Settings, "target_kl")
+    max_update_kl: float = borrowed(Settings, "max_update_kl")
     end_penalty: float = borrowed(Settings, "end_penalty")
     dev_rows: int = borrowed(Shared, "dev_rows")
     eval_every: int = borrowed(Settings, "eval_every", 8)
@@ -210,8 +210,8 @@ def check(config: Config) -> None:
     GeneratorSettings(config.adapter, temperature=config.temperature, top_p=config.top_p)
     if config.adapter == "none":
         raise UserError("adapter none leaves nothing to train; use prefix or lora.")
-    if config.targets:
-        read(Path(config.targets).expanduser())
+    if config.target_levels_file:
+        read(Path(config.target_levels_file).expanduser())
     if config.stage == "ppo":
         check_start(config)
 

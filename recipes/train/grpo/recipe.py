@@ -83,7 +83,7 @@ class Config:
     )
     rank: int = borrowed(WarmSettings, "rank")
     alpha: int = borrowed(WarmSettings, "alpha")
-    targets: str = borrowed(WarmSettings, "targets")
+    lora_layers: str = borrowed(WarmSettings, "lora_layers")
     steps: int = setting(20, "Optimizer steps.", least=1, may_change=True)
     batch_size: int = setting(4, "Exchanges per optimizer step, over all processes.", least=1)
     num_samples: int = setting(4, "Samples of each exchange, which are compared.", least=2)

@@ -111,8 +111,8 @@ def lora(config: Config) -> Any:
     """The LoRA matrices that are trained."""
     from rewriting.runtime.language_models.lora import lora_config
 
-    layers = [part.strip() for part in config.targets.split(",") if part.strip()]
-    chosen = config.targets if config.targets == "all-linear" else layers
+    layers = [part.strip() for part in config.lora_layers.split(",") if part.strip()]
+    chosen = config.lora_layers if config.lora_layers == "all-linear" else layers
     return lora_config(config.rank, chosen, alpha=config.alpha, task="CAUSAL_LM")
 
 

@@ -46,7 +46,7 @@ class WarmSettings:
     model: str = setting("smollm2-135m", "Causal chat model: a short name, folder or hub id.")
     rank: int = setting(16, "Rank of the LoRA matrices.", least=1)
     alpha: int = setting(32, "LoRA's scale is alpha / rank.", least=1)
-    targets: str = setting("all-linear", "Layers that get LoRA matrices, by commas.")
+    lora_layers: str = setting("all-linear", "Layers that get LoRA matrices, by commas.")
     max_prompt_tokens: int = setting(384, "Longer posts are cut to fit so many tokens.", least=1)
     max_new_tokens: int = setting(64, "Tokens of an answer at the most.", least=1)
     keep_crisis: bool = setting(False, "Train on posts that the gate calls a crisis, too.")

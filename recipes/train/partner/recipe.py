@@ -95,7 +95,7 @@ class Config:
     reward_batch_size: int = borrowed(Shared, "reward_batch_size")
     rank: int = setting(16, "LoRA rank of a new policy; 0: the whole model is trained.", least=0)
     alpha: int = field(default=32, metadata={"help": "LoRA's scale is alpha / rank."})
-    targets: str = field(
+    lora_layers: str = field(
         default="", metadata={"help": "Layers with LoRA, by commas; '': those of the attention."}
     )
     span_length: int = borrowed(Settings, "span_length")
@@ -295,8 +295,10 @@ def start_agent(config: Config) -> EditAgent:
     if config.from_policy:
         folder, options = policy_folder(config.from_policy), model_options(config)
         return EditAgent.load(folder, trainable=True, options=options, **changes)
-    targets = tuple(name.strip() for name in config.targets.split(",") if name.strip())
-    settings = EditSettings(rank=config.rank, alpha=config.alpha, targets=targets, **changes)
+    lora_layers = tuple(name.strip() for name in config.lora_layers.split(",") if name.strip())
+    settings = EditSettings(
+        rank=config.rank, alpha=config.alpha, lora_layers=lora_layers, **changes
+    )
     # bfloat16 has too few digits for the small steps of a model that is trained whole.
     dtype = None if config.rank else torch.float32
     backbone = Backbone.load(config.model, dtype=dtype, options=model_options(config))

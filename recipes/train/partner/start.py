@@ -78,7 +78,7 @@ def warm_settings(config: Config) -> dict[str, Any]:
     """What the warm start depends on: later choices about the rewards do not undo it."""
     names = (
         "data sentences keep_crisis from_policy model attention load_in_4bit compile rank alpha "
-        "targets span_length max_prompt_tokens max_new_tokens warm_steps warm_batch_size "
+        "lora_layers span_length max_prompt_tokens max_new_tokens warm_steps warm_batch_size "
         "warm_learning_rate head_factor seed"
     )
     return {name: getattr(config, name) for name in names.split()}

@@ -81,9 +81,14 @@ def check_weights(folder: Path, described: Mapping[str, Any]) -> None:
         raise UserError(f"{folder / damaged} is missing or damaged. Get the policy again.")
 
 
+FORMER_NAMES = {"targets": "lora_layers"}
+"""What settings were called in folders of release 0.1."""
+
+
 def _filled(settings: type[T], found: Mapping[str, Any]) -> T:
     """The settings with the values of a file, each of the kind that its default is of."""
     defaults = {one.name: one.default for one in fields(settings)}  # type: ignore[arg-type]
+    found = {FORMER_NAMES.get(name, name): value for name, value in found.items()}
     if unknown := sorted(found.keys() - defaults.keys()):
         raise ValueError(f"unknown settings {', '.join(unknown)[:80]}")
     for name, value in found.items():

@@ -316,7 +316,7 @@ def test_folders_that_are_no_policy_are_named(tmp_path: Path) -> None:
     agent = tiny_agent()
     agent.save(tmp_path / "mine")
     with pytest.raises(UserError, match="does not fit this model"):
-        EditAgent.load(tmp_path / "mine", tiny_backbone("gpt2"), targets=("c_attn",))
+        EditAgent.load(tmp_path / "mine", tiny_backbone("gpt2"), lora_layers=("c_attn",))
     (tmp_path / "mine" / "position_head.safetensors").unlink()
     with pytest.raises(UserError, match=r"position_head\.safetensors is missing or damaged"):
         EditAgent.load(tmp_path / "mine", tiny_backbone())

@@ -4,16 +4,24 @@ import pytest
 import torch
 from torch import nn
 
-from policies.generating.decoding import Shape
+from policies.generating.decoding import SamplingDistribution
 from policies.reading import frozen_head
 from policies.reading.frozen_head import ScaledHead, frozen_head_log_probs, frozen_layer
 
 
 @pytest.mark.parametrize(
-    "shape", [Shape(), Shape(temperature=0.7), Shape(temperature=1.5, top_p=0.9)], ids=str
+    "shape",
+    [
+        SamplingDistribution(),
+        SamplingDistribution(temperature=0.7),
+        SamplingDistribution(temperature=1.5, top_p=0.9),
+    ],
+    ids=str,
 )
 @pytest.mark.parametrize("scale", [1.0, 0.5])
-def test_the_same_as_autograd(shape: Shape, scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_as_autograd(
+    shape: SamplingDistribution, scale: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(frozen_head, "CHUNK", 3)  # so that there are several, the last one short
     torch.manual_seed(0)
     weight, hidden = torch.randn(11, 4), torch.randn(7, 4, requires_grad=True)

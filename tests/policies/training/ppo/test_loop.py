@@ -102,7 +102,7 @@ def test_every_figure_is_explained(tmp_path: Path) -> None:
         log_extra("first", [0.5] * len(completions))
         return [float(len(text)) for text in completions]
 
-    run(tmp_path, 1, target_kl=1e-9, reward=RewardSum({"halves": Term(halves, 1.0)}))
+    run(tmp_path, 1, max_update_kl=1e-9, reward=RewardSum({"halves": Term(halves, 1.0)}))
     check_figures({name for row in lines(tmp_path) for name in row}, "ppo.md")
 
 
@@ -140,7 +140,7 @@ def test_micro_batches_change_no_loss(tmp_path: Path) -> None:
 
 def test_a_policy_that_goes_too_far_is_stopped(tmp_path: Path) -> None:
     _, free = run(tmp_path / "free", 2, learning_rate=0.05, inner_epochs=4)
-    _, held = run(tmp_path / "held", 2, learning_rate=0.05, inner_epochs=4, target_kl=1e-6)
+    _, held = run(tmp_path / "held", 2, learning_rate=0.05, inner_epochs=4, max_update_kl=1e-6)
     assert free.rows[1]["updates"] == 8
     # The first minibatch finds the policy where it sampled, the second one does not.
     assert held.rows[1]["updates"] == 1

@@ -162,8 +162,8 @@ def test_there_are_twenty_and_more() -> None:
 
 
 FREE_TEXT = {
-    "attention", "targets", "report_to", "trl", "judge", "against", "outputs", "output",
-    "columns",
+    "attention", "lora_layers", "target_levels_file", "report_to", "trl", "judge",
+    "against", "outputs", "output", "columns",
     "json", "html", "from_policy", "estimator", "actions", "algorithm", "stage", "adapter",
     "arrangement", "seeds", "method", "split", "replies_split",
 }  # fmt: skip

@@ -149,7 +149,7 @@ def test_a_causal_model_by_the_same_recipe(config: Config, tmp_path: Path) -> No
 def test_levels_are_labelled_once_for_several_runs(
     config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shared = changed(config, targets=str(tmp_path / "targets.jsonl"))
+    shared = changed(config, target_levels_file=str(tmp_path / "targets.jsonl"))
     run(shared)
     before = (tmp_path / "targets.jsonl").read_text()
     assert before.count("\n") == config.steps * config.batch_size + config.dev_rows
@@ -286,7 +286,7 @@ def test_of_a_folder_the_train_file_alone_is_read(tmp_path: Path) -> None:
         ({"keep_best": True, "dev_rows": 0}, "keep_best compares dev rewards"),
         ({"minibatch_size": 5}, "does not fit into a batch of 4"),
         ({"rewards": "{applause: 1}"}, "there is no reward 'applause'"),
-        ({"targets": "."}, "is a folder"),
+        ({"target_levels_file": "."}, "is a folder"),
     ],
 )
 def test_mistakes_are_named_before_anything_is_trained(

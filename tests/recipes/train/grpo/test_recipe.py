@@ -201,10 +201,10 @@ def test_settings_that_cannot_work_are_named(config: Config) -> None:
     config.actions, config.trl = "rewrites", "{loss_typ: dapo}"
     with pytest.raises(UserError, match="Did you mean loss_type"):
         run(config)
-    config.trl, config.targets = "{}", "nowhere"
+    config.trl, config.lora_layers = "{}", "nowhere"
     with pytest.raises(UserError, match="nowhere"):
         run(config)
-    config.targets, config.report_to = "all-linear", "paper"
+    config.lora_layers, config.report_to = "all-linear", "paper"
     with pytest.raises(UserError, match="paper"):
         run(config)
 
