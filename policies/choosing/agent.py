@@ -265,7 +265,13 @@ def encoder_of(
     name: str, settings: ChoosingSettings, lora: dict[str, Tensor] | None
 ) -> PairEncoder:
     """The frozen encoder, its LoRA matrices merged into it."""
-    encoder = PairEncoder(name, settings.rank if lora else 0, settings.max_tokens, settings.layers)
+    encoder = PairEncoder(
+        name,
+        settings.rank if lora else 0,
+        settings.max_tokens,
+        settings.layers,
+        settings.frozen_layers,
+    )
     if lora:
         if misfit := load_trained(_Held(encoder), lora):
             raise UserError(f"{ENCODER_WEIGHTS} does not fit {name}: {misfit}.")

@@ -22,6 +22,9 @@ class ChoosingSettings:
     layers: int = setting(
         9, "Layers of the encoder that are used; 0: all of them.", least=0, greatest=1024
     )
+    frozen_layers: int = setting(
+        0, "How many of the lowest layers have no LoRA matrices.", least=0, greatest=1024
+    )
     max_tokens: int = setting(160, "Longer posts are cut to this.", least=8, greatest=100_000)
     width: int = setting(96, "Hidden units of each head.", least=1, greatest=16_384)
     choices: int = setting(

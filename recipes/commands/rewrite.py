@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policies.gated import Guard, rewrite_safely
 from recipes.shared.flags.checks import check_file_to_write, check_rewriter
 from recipes.shared.flags.dialect import examples
 from recipes.shared.gated import Safety
@@ -24,6 +23,7 @@ from rewriting.data.survey import bad_file, survey
 
 if TYPE_CHECKING:
     from policies.best_of import BestOf
+    from policies.gated import Guard
     from rewriting.loop import Policy
 
 CHUNK = 64  # rows between two writes: little is lost by a stop, and rows can be sorted by length
@@ -122,6 +122,8 @@ def output_rows(
     policy: Policy | BestOf, exchanges: Sequence[Exchange], seed: int, guard: Guard
 ) -> list[dict[str, Any]]:
     """A line for each exchange: what the gate says of it, its rewards where they were scored."""
+    from policies.gated import rewrite_safely
+
     rows = rewrite_safely(policy, exchanges, guard, seed=seed)
     return [output_row(row, policy.name, seed, guard.gate.help_text) for row in rows]
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policies.gated import Choice, Gated, Guard, checked, rewrite_safely
 from recipes.shared.extras import extra_needed
 from recipes.shared.flags.checks import check_identifier, check_rewriter
 from recipes.shared.flags.dialect import examples
@@ -29,6 +28,7 @@ from rewriting.web.hosts import base_url, host_name, listen
 
 if TYPE_CHECKING:
     from policies.best_of import BestOf
+    from policies.gated import Choice, Gated, Guard
     from rewards.identifiers.assessment import Assessment, Identifier
     from rewriting.loop import Policy
 
@@ -209,6 +209,8 @@ class Desk:
         }
 
     def rewrite(self, exchanges: Sequence[Exchange], *, seed: int) -> list[dict[str, Any]]:
+        from policies.gated import rewrite_safely
+
         rows = rewrite_safely(self.policy, exchanges, self.guard, seed=seed, others=True)
         return [self.rewrite_row(row, seed) for row in rows]
 
@@ -238,6 +240,8 @@ class Desk:
 
     def assessed(self, exchanges: Sequence[Exchange]) -> list[tuple[Gated, Assessment]]:
         """The exchanges with the verdict of the gate and the assessment of the identifier."""
+        from policies.gated import checked
+
         seeker_posts = [exchange.seeker_post for exchange in exchanges]
         response_posts = [exchange.response_post for exchange in exchanges]
         assessments = self.identifier.assess(seeker_posts, response_posts)

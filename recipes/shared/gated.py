@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from policies.gated import Guard
 from rewriting import UserError
-from rewriting.safety import HELP, Gate
-from rewriting.safety.gate import Classifier
+
+if TYPE_CHECKING:
+    from policies.gated import Guard
+    from rewriting.safety.gate import Classifier
 
 logger = logging.getLogger(__name__)
 
@@ -26,8 +28,10 @@ class Safety:
     allow_crisis: bool = False
 
     def guard(self) -> Guard:
+        from policies.gated import Guard
         from rewards.reading.sense_model import SenseModel
         from rewards.terms.kindness import KindnessModel
+        from rewriting.safety import Gate
 
         if self.allow_crisis:
             logger.warning("--allow-crisis: posts that may be a crisis are rewritten by a machine.")
@@ -38,6 +42,8 @@ class Safety:
 def read_help(path: str | None) -> str:
     """The help resources of a user's file, or ours."""
     if path is None:
+        from rewriting.safety import HELP
+
         return HELP
     try:
         text = Path(path).expanduser().read_text(encoding="utf-8").strip()

@@ -201,8 +201,8 @@ def start_agent(config: Config) -> ChoosingAgent:
     read = read_settings(folder)
     tensors = load_tensors(folder / "sense.safetensors")
     settings = ChoosingSettings(
-        rank=read["rank"], layers=read["layers"], max_tokens=read["max_tokens"],
-        width=config.width, **changes,
+        rank=read["rank"], layers=read["layers"], frozen_layers=read.get("frozen_layers", 0),
+        max_tokens=read["max_tokens"], width=config.width, **changes,
     )  # fmt: skip
     lora = {name: tensor for name, tensor in tensors.items() if ".lora_" in name}
     verdicts = {name: tensors[f"head.{name}"][:VERDICTS] for name in ("weight", "bias")}

@@ -36,6 +36,8 @@ from rewriting.runtime.language_models.pair_encoder import PairEncoder, Row
 from rewriting.runtime.language_models.tuned_encoder import load_trained, ready, trained_tensors
 
 SHIPPED = Path(__file__).parent.parent / "shipped" / "sense"
+BELONGING = SHIPPED.parent / "belonging"
+"""A larger reader, which has learnt from lent sentences too: the reward `belonging` asks it."""
 SETTINGS, WEIGHTS = "sense.json", "sense.safetensors"
 BARS = "bars"  # of the levels that the identifier `joint` calls
 
@@ -72,9 +74,10 @@ class SenseModel(nn.Module):
         layers: int = 0,
         bar: float = 0.0,
         batch_size: int = 1,
+        frozen_layers: int = 0,
     ) -> None:
         super().__init__()
-        self.encode = PairEncoder(encoder, rank, max_tokens, layers)
+        self.encode = PairEncoder(encoder, rank, max_tokens, layers, frozen_layers)
         self.dropout = nn.Dropout(0.1)
         self.head = nn.Linear(self.encode.width, 3 + 2 * len(MECHANISMS))
         self.bar = bar
@@ -136,6 +139,7 @@ class SenseModel(nn.Module):
             "rank": encoder.rank,
             "max_tokens": encoder.max_tokens,
             "layers": encoder.layers,
+            "frozen_layers": encoder.frozen_layers,
             "bar": self.bar,
         }
         write_json(folder / SETTINGS, settings | facts)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 from recipes.shared.sources import names_for, sources_of
 from recipes.shared.tables import may_write
 from rewriting.errors import UserError
-from rewriting.runtime.models.named import check_model
 from rewriting.runtime.settings import check_bounds
 
 if TYPE_CHECKING:
@@ -94,13 +93,15 @@ def check_identifier(name: Any) -> None:
 
 def check_any_model(name: Any) -> None:
     """A short name, a folder with a model, or a name that the hub knows."""
+    from rewriting.runtime.models.named import check_model
+
     check_model(text_of(name))
 
 
 def check_folder_or_model(name: Any) -> None:
     """The folder of a recipe, or any model by name."""
     if not Path(text_of(name)).expanduser().is_dir() and name != "shipped":
-        check_model(name)
+        check_any_model(name)
 
 
 def check_reward_names(rewards: Any) -> None:
@@ -117,7 +118,7 @@ def check_compared(systems: Any) -> None:
 
     for source in parse_systems(text_of(systems)).values():
         if source.startswith("model:"):
-            check_model(source.removeprefix("model:"))
+            check_any_model(source.removeprefix("model:"))
         elif source != "human":
             check_system(source)
 

@@ -8,6 +8,9 @@ you do after you died?" is near a post about a death. Here every token of a sent
 whole post. The tokens of the post attend to the post alone, so all sentences under a post share one
 reading of it: twelve sentences cost about a quarter of twelve pairs, and none sees the others.
 
+A causal language model serves too: each token sees what comes before it, so the vector of a
+sentence is the state of its last token, which has seen the post and the whole sentence.
+
 Legend: B rows (posts), T tokens, H attention heads, N sentences of all rows, D width of a vector.
 """
 
@@ -50,7 +53,8 @@ class Packed:
 class PairEncoder(TunedEncoder):
     """A pretrained encoder with LoRA: rows of a post and its sentences to a vector per sentence.
 
-    A vector is the mean over the tokens of its sentence. max_tokens: a longer post is cut.
+    A vector is the mean over the tokens of its sentence, of a causal model the last of them.
+    max_tokens: a longer post is cut.
     """
 
     def forward(self, rows: Sequence[Row]) -> Tensor:  # type: ignore[override]
@@ -58,6 +62,7 @@ class PairEncoder(TunedEncoder):
         packed = [self.pack(post, sentences) for post, sentences in rows]
         device = next(self.encoder.parameters()).device
         most = CPU_BATCH_TOKENS if device.type == "cpu" else GPU_BATCH_TOKENS
+        pool = lasts if self.causal else means
         vectors: dict[int, Tensor] = {}
         for batch in batches_by_length([len(row.ids) for row in packed], most, max_padding(device)):
             ids_BT, parts_BT, positions_BT = (
@@ -66,7 +71,7 @@ class PairEncoder(TunedEncoder):
             )
             states_BTD = self._states(ids_BT, positions_BT, visible(parts_BT))
             for place, row in enumerate(batch):
-                vectors[row] = means(states_BTD[place], parts_BT[place], len(rows[row][1]))
+                vectors[row] = pool(states_BTD[place], parts_BT[place], len(rows[row][1]))
         found = [vectors[row] for row in range(len(rows))]
         return torch.cat(found) if found else torch.zeros(0, self.width, device=device)
 
@@ -95,6 +100,19 @@ class PairEncoder(TunedEncoder):
     def _states(self, ids_BT: Tensor, positions_BT: Tensor, visible_BTT: Tensor) -> Tensor:
         """[B, T, D]: the last hidden states, where a token sees only what is visible to it."""
         encoder: Any = self.encoder
+        if self.causal:
+            seen_BTT = visible_BTT & torch.ones_like(visible_BTT[0]).tril()
+            # Added to the logits: not every kind of attention understands True and False.
+            mask_BTT = torch.zeros(seen_BTT.shape, device=ids_BT.device)
+            mask_BTT = mask_BTT.masked_fill(~seen_BTT, torch.finfo(mask_BTT.dtype).min)
+            found = encoder(
+                input_ids=ids_BT,
+                attention_mask=mask_BTT[:, None],
+                position_ids=positions_BT,
+                use_cache=False,
+            )
+            last_BTD: Tensor = found.last_hidden_state
+            return last_BTD
         stack: Any = encoder.encoder
         if not hasattr(stack, "relative_attention_bias"):  # BERT and its kin
             found = encoder(
@@ -134,6 +152,13 @@ def means(states_TD: Tensor, parts_T: Tensor, count: int) -> Tensor:
     own_NT = parts_T[None, :] == torch.arange(1, count + 1, device=parts_T.device)[:, None]
     weights_NT = own_NT.to(states_TD.dtype)
     return weights_NT @ states_TD / weights_NT.sum(-1, keepdim=True)
+
+
+def lasts(states_TD: Tensor, parts_T: Tensor, count: int) -> Tensor:
+    """[count, D]: the state of the last token of each sentence, the parts 1 to count."""
+    own_NT = parts_T[None, :] == torch.arange(1, count + 1, device=parts_T.device)[:, None]
+    places_T = torch.arange(1, len(parts_T) + 1, device=parts_T.device)
+    return states_TD[(own_NT * places_T).argmax(-1)]
 
 
 def padded(rows: Sequence[Sequence[int]], value: int) -> Tensor:

@@ -26,11 +26,15 @@ class TunedEncoder(nn.Module):
 
     rank: of the LoRA matrices; alpha is twice the rank; with 0 there are none, and nothing is
     trained. A text longer than `max_tokens` is cut. layers: only the first so many of the encoder
-    are used; 0: all. The upper layers of a sentence encoder are tuned to topics.
+    are used; 0: all. The upper layers of a sentence encoder are tuned to topics. frozen_layers: so
+    many of the lowest layers have no LoRA matrices, so training does not go back through them.
     """
 
-    def __init__(self, name: str, rank: int, max_tokens: int, layers: int = 0) -> None:
+    def __init__(
+        self, name: str, rank: int, max_tokens: int, layers: int = 0, frozen_layers: int = 0
+    ) -> None:
         super().__init__()
+        self.frozen_layers = frozen_layers
         self.name, self.rank, self.max_tokens, self.layers = name, rank, max_tokens, layers
         # Heads are float32, and a score outside autocast must not meet another type.
         self.encoder, self.tokenizer = load_encoder(name, torch.float32)
@@ -38,8 +42,14 @@ class TunedEncoder(nn.Module):
         if layers:
             cut(self.encoder, layers, name)
         if rank:
-            add_lora(self.encoder, rank, alpha=2 * rank)
+            tuned = upper_layers(self.encoder, frozen_layers, name)
+            add_lora(tuned, rank, alpha=2 * rank)
         self.width = int(self.encoder.config.hidden_size)
+        # A decoder keeps its layers in itself, an encoder keeps them in a stack.
+        self.causal = not hasattr(self.encoder, "encoder")
+        if self.causal and self.encoder.device.type == "cpu":
+            # Short rows with a mask of their own: torch's fused attention takes twice as long.
+            self.encoder.set_attn_implementation("eager")
 
     def forward(self, texts: Sequence[str]) -> Tensor:
         """[N, D]: unit vectors. Rows of similar length are encoded together."""
@@ -71,15 +81,36 @@ class TunedEncoder(nn.Module):
             layer.merge()
 
 
+def stack_of(encoder: Any, name: str) -> tuple[Any, str]:
+    """What holds the layers of an encoder or a decoder, and the name of its list of them."""
+    stack: Any = getattr(encoder, "encoder", encoder)
+    for of_layers in ("layer", "layers"):
+        if hasattr(stack, of_layers):
+            return stack, of_layers
+    raise UserError(f"{name}: the layers of this encoder cannot be cut or frozen; give 0.")
+
+
 def cut(encoder: Any, layers: int, name: str) -> None:
     """Keep the first so many layers of an encoder, in place."""
-    stack: Any = getattr(encoder, "encoder", None)
-    there = getattr(stack, "layer", None)
-    if there is None:
-        raise UserError(f"{name}: the layers of this encoder cannot be cut; give layers 0.")
+    stack, of_layers = stack_of(encoder, name)
+    there = getattr(stack, of_layers)
     if not 0 < layers <= len(there):
         raise UserError(f"{name} has {len(there)} layers, so layers is 0 to {len(there)}.")
-    stack.layer = there[:layers]
+    setattr(stack, of_layers, there[:layers])
+    if stack is encoder:  # a decoder counts its layers itself
+        encoder.config.num_hidden_layers = layers
+
+
+def upper_layers(encoder: Any, frozen: int, name: str) -> nn.Module:
+    """The layers above the frozen ones; with none frozen, the whole encoder."""
+    if not frozen:
+        whole: nn.Module = encoder
+        return whole
+    stack, of_layers = stack_of(encoder, name)
+    there: nn.ModuleList = getattr(stack, of_layers)
+    if not 0 < frozen < len(there):
+        raise UserError(f"{name} has {len(there)} layers, so frozen_layers is below {len(there)}.")
+    return there[frozen:]  # the same layers, in a list of their own
 
 
 def ready(module: Any) -> Any:

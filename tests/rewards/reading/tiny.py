@@ -57,3 +57,23 @@ def write_tiny_mpnet(folder: Path) -> Path:
     MPNetModel(config).save_pretrained(folder)
     tiny_tokenizer().save_pretrained(folder)
     return folder
+
+
+def write_tiny_qwen(folder: Path) -> Path:
+    """A causal Qwen2 of two layers with the same tokenizer."""
+    from transformers import Qwen2Config, Qwen2Model
+
+    torch.manual_seed(0)
+    config = Qwen2Config(
+        vocab_size=len(CHARACTERS) + 2,
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=160,
+        initializer_range=0.2,
+    )
+    Qwen2Model(config).save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    return folder

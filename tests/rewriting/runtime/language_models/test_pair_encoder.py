@@ -1,24 +1,29 @@
 """Sentences read together with their post: who sees whom, and that company changes nothing."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from rewriting.runtime.language_models.pair_encoder import (
     PADDING,
     PairEncoder,
+    lasts,
     means,
     padded,
     visible,
 )
-from tests.rewards.reading.tiny import write_tiny_bert, write_tiny_mpnet
+from tests.rewards.reading.tiny import write_tiny_bert, write_tiny_mpnet, write_tiny_qwen
 
 POST, OTHER = "My dog died.", "I got the job, and it starts in May."
 SENTENCES = ["Poor dog.", "Why me?", "I am so sorry that it is so."]
 
 
-@pytest.fixture(scope="module", params=["bert", "mpnet"])
+@pytest.fixture(scope="module", params=["bert", "mpnet", "qwen"])
 def encode(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> PairEncoder:
-    write = {"bert": write_tiny_bert, "mpnet": write_tiny_mpnet}[request.param]
+    write = {"bert": write_tiny_bert, "mpnet": write_tiny_mpnet, "qwen": write_tiny_qwen}[
+        request.param
+    ]
     folder = write(tmp_path_factory.mktemp(request.param))
     return PairEncoder(str(folder), rank=0, max_tokens=48).eval()
 
@@ -74,6 +79,20 @@ def test_the_mean_of_each_sentence_by_hand() -> None:
     states = torch.tensor([[9.0], [1.0], [3.0], [5.0], [7.0]])
     found = means(states, torch.tensor([0, 1, 1, 2, PADDING]), 2)
     assert found.tolist() == [[2.0], [5.0]]
+
+
+def test_the_last_token_of_each_sentence_by_hand() -> None:
+    states = torch.tensor([[9.0], [1.0], [3.0], [5.0], [7.0]])
+    assert lasts(states, torch.tensor([0, 1, 1, 2, PADDING]), 2).tolist() == [[3.0], [5.0]]
+
+
+def test_a_causal_model_can_be_cut_to_its_first_layers(tmp_path: Path) -> None:
+    folder = str(write_tiny_qwen(tmp_path))
+    whole, half = (PairEncoder(folder, rank=0, max_tokens=48, layers=n).eval() for n in (0, 1))
+    assert [whole.encoder.config.num_hidden_layers, half.encoder.config.num_hidden_layers] == [2, 1]
+    with torch.no_grad():
+        there, here = whole([(POST, SENTENCES)]), half([(POST, SENTENCES)])
+    assert (there - here).abs().max() > 1e-3
 
 
 @torch.no_grad()
