@@ -17,23 +17,28 @@ class ChoosingSettings:
     """How a choosing policy is built, how it reads and how it samples."""
 
     rank: int = setting(
-        6, "Rank of the LoRA matrices in the encoder; 0: none.", least=0, greatest=1024
+        6, "Rank of the LoRA matrices in the encoder; 0: no LoRA matrices.", least=0, greatest=1024
     )
     layers: int = setting(
-        9, "Layers of the encoder that are used; 0: all of them.", least=0, greatest=1024
+        9, "Number of encoder layers that are used, from the first; 0: all.", least=0, greatest=1024
     )
     frozen_layers: int = setting(
         0, "How many of the lowest layers have no LoRA matrices.", least=0, greatest=1024
     )
-    max_tokens: int = setting(160, "Longer posts are cut to this.", least=8, greatest=100_000)
-    width: int = setting(96, "Hidden units of each head.", least=1, greatest=16_384)
+    max_tokens: int = setting(
+        160, "Longer posts are cut to this many tokens.", least=8, greatest=100_000
+    )
+    width: int = setting(96, "Width of each head's hidden layer.", least=1, greatest=16_384)
     choices: int = setting(
-        24, "How many sentences of similar posts there are to choose from.", least=1, greatest=4096
+        24,
+        "Number of sentences of similar posts that the policy chooses from.",
+        least=1,
+        greatest=4096,
     )
     least_cosine: float = setting(
         0.4,
-        "How similar a post has to be for its sentences to be lent; where none is, the nearest "
-        "sentence is the only choice.",
+        "Least cosine similarity of a post whose sentences may be lent; if no post reaches it, the "
+        "nearest sentence is the only choice.",
         least=-1,
         greatest=1,
     )
@@ -44,7 +49,7 @@ class ChoosingSettings:
     temperature: float = setting(1.0, "Sampling temperature.", above=0)
     top_p: float = setting(
         1.0,
-        "Nucleus sampling: probability mass that is kept. Below 1 for using a policy, not for "
+        "Nucleus sampling: probability mass that is kept. Below 1 is for using a policy, not for "
         "training one.",
         above=0,
         greatest=1,

@@ -18,7 +18,7 @@ class EditSettings:
     """How an edit policy is built, how it reads and how it samples."""
 
     rank: int = setting(
-        8, "Rank of the LoRA matrices; 0 trains the whole model.", least=0, greatest=1024
+        8, "Rank of the LoRA matrices; 0: the whole model is trained.", least=0, greatest=1024
     )
     alpha: int = setting(
         16,
@@ -27,7 +27,7 @@ class EditSettings:
         greatest=65_536,
     )
     dropout: float = setting(
-        0.0, "Dropout before the LoRA matrices, in supervised training.", least=0, greatest=1
+        0.0, "Dropout rate before the LoRA matrices, in supervised training.", least=0, greatest=1
     )
     lora_layers: tuple[str, ...] = ()
     """Layers that get LoRA matrices; none named: those of the attention."""
@@ -39,7 +39,10 @@ class EditSettings:
     )
     max_edits: int = setting(1, "Maximum number of edits per span.", least=1, greatest=10_000)
     max_prompt_tokens: int = setting(
-        384, "Maximum length of a prompt, in tokens.", least=1, greatest=10_000_000
+        384,
+        "Maximum length of a prompt, in tokens; longer posts are cut to fit.",
+        least=1,
+        greatest=10_000_000,
     )
     max_new_tokens: int = setting(
         40, "Maximum length of a new sentence, in tokens.", least=1, greatest=10_000_000
@@ -47,9 +50,8 @@ class EditSettings:
     temperature: float = setting(1.0, "Sampling temperature.", above=0)
     top_p: float = setting(
         1.0,
-        "Nucleus sampling: probability mass that is kept. Below 1, what is cut off has the "
-        "log-probability minus infinity, also under the reference: for using a policy, "
-        "not for training one.",
+        "Nucleus sampling: probability mass that is kept. Below 1, tokens cut off have "
+        "log-probability -inf, in the reference too: for use, not for training.",
         above=0,
         greatest=1,
     )

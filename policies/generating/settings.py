@@ -24,22 +24,26 @@ class GeneratorSettings:
     num_virtual_tokens: int = setting(
         20, "Number of virtual tokens in the prefix.", least=1, greatest=10_000
     )
-    rank: int = setting(16, "Rank of the LoRA matrices, whose scale is 1.", least=1, greatest=1024)
+    rank: int = setting(
+        16, "Rank of the LoRA matrices; their update is scaled by 1.", least=1, greatest=1024
+    )
     max_context_tokens: int = setting(
-        200, "Maximum length of a context, in tokens.", least=1, greatest=10_000_000
+        200,
+        "Maximum length of a conversation, in tokens; longer ones lose their oldest turns.",
+        least=1,
+        greatest=10_000_000,
     )
     max_new_tokens: int = setting(
         40,
-        "Maximum length of a response in tokens, its end token included.",
+        "Maximum length of a response, in tokens, its end token included.",
         least=1,
         greatest=10_000_000,
     )
     temperature: float = setting(1.0, "Sampling temperature.", above=0)
     top_p: float = setting(
         1.0,
-        "Nucleus sampling: probability mass that is kept. Below 1, what is cut off has the "
-        "log-probability minus infinity, also under the reference: for using a generator, "
-        "not for training one.",
+        "Nucleus sampling: probability mass that is kept. Below 1, tokens cut off have "
+        "log-probability -inf, in the reference too: for use, not for training.",
         above=0,
         greatest=1,
     )

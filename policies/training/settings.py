@@ -15,9 +15,18 @@ from rewriting.runtime.training.settings import RunSettings, check_run
 class PolicySettings(RunSettings):
     """What both algorithms have."""
 
-    keep_best: bool = setting(False, "Keep the weights with the best dev reward, not the last.")
-    show_every: int = setting(50, "Steps between two looks at samples.", least=1, may_change=True)
-    num_shown: int = setting(3, "How many samples are shown each time.", least=0, may_change=True)
+    keep_best: bool = setting(
+        False, "Keep the weights with the best dev reward instead of the last ones."
+    )
+    show_every: int = setting(
+        50,
+        "Steps between two times that samples are written and curves are drawn.",
+        least=1,
+        may_change=True,
+    )
+    num_shown: int = setting(
+        3, "Number of samples that are written each time.", least=0, may_change=True
+    )
 
 
 def check(

@@ -16,7 +16,7 @@ EPILOG = examples(
 def configs(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="Which one; without a name, all are listed."),
+        typer.Argument(metavar="[NAME]", help="Name of the config; without it, all are listed."),
     ] = None,
 ) -> None:
     """Print the path of a config that comes with the package, or list them all.

@@ -36,21 +36,29 @@ def data() -> None:
 )
 def check(
     source: Annotated[
-        str, typer.Argument(help="A file, a folder, sample[:split], or a hub id org/name[:split].")
+        str,
+        typer.Argument(
+            help="Data to check: a file, a folder, sample[:split], or a hub id org/name[:split]."
+        ),
     ],
     columns: Annotated[
         str,
         typer.Option(
-            help="Columns that are called otherwise: seeker_post=post,response_post=reply. Case "
-            "and spaces make no difference."
+            help="What your file calls our columns, where the names differ: "
+            "seeker_post=post,response_post=reply. Case and spaces make no difference."
         ),
     ] = "",
     skip_bad_rows: Annotated[
         bool, typer.Option("--skip-bad-rows", help="Count and list bad rows instead of stopping.")
     ] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="Take the first so many rows.")] = None,
-    json: Annotated[Path | None, typer.Option(help="Write the counts to this file.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the JSON file.")] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Maximum number of rows to use, starting from the first."),
+    ] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the counts to this JSON file.")] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an existing JSON file.")
+    ] = False,
 ) -> None:
     """Print what is in a data set: rows, levels, lengths, bad rows, duplicates."""
     if json is not None and json.exists() and not overwrite:
@@ -78,9 +86,11 @@ def check(
     )
 )
 def get(
-    name: Annotated[str, typer.Argument(help="epitome or empathetic_dialogues.")],
+    name: Annotated[
+        str, typer.Argument(help="Data set to fetch: epitome or empathetic_dialogues.")
+    ],
     output: Annotated[
-        Path, typer.Option(help="The folder that the data's own folder goes into.")
+        Path, typer.Option(help="Folder in which the data set gets a folder of its own.")
     ] = Path("data"),
 ) -> None:
     """Fetch a public data set from where its authors keep it, and check what came.

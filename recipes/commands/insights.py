@@ -24,27 +24,36 @@ EPILOG = examples(
 
 def insights(
     input: Annotated[
-        Path, typer.Option(help="A scored file: .jsonl, .json, .csv, .tsv, .parquet.")
+        Path, typer.Option(help="File with scored replies: .jsonl, .json, .csv, .tsv or .parquet.")
     ],
-    output: Annotated[Path, typer.Option(help="The page, a .html file.")],
-    user: Annotated[str, typer.Option(help="Column that says who wrote the reply.")] = "",
-    time: Annotated[str, typer.Option(help="Column with dates, or seconds since 1970.")] = "",
+    output: Annotated[Path, typer.Option(help="Page to write, a .html file.")],
+    user: Annotated[
+        str, typer.Option(help="Name of the column that says who wrote the reply.")
+    ] = "",
+    time: Annotated[
+        str, typer.Option(help="Name of the column with the time: dates, or seconds since 1970.")
+    ] = "",
     group: Annotated[
-        list[str] | None, typer.Option(help="Column with groups to compare; may be repeated.")
+        list[str] | None,
+        typer.Option(help="Name of a column with groups to compare; may be repeated."),
     ] = None,
     outcome: Annotated[
         list[str] | None,
-        typer.Option(help="Column with a number, or true and false; may be repeated."),
+        typer.Option(
+            help="Name of a column with an outcome, a number or true and false; may be repeated."
+        ),
     ] = None,
     appraisals: Annotated[
         str,
         typer.Option(
-            help="Column with mappings of appraisal → how far the reply meets it, as "
-            "`rewriting score --alignment shipped` writes."
+            help="Name of the column that maps each appraisal to how far the reply meets it, as "
+            "`rewriting score --alignment shipped` writes it."
         ),
     ] = "",
-    json: Annotated[Path | None, typer.Option(help="Write the findings to this file too.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
+    json: Annotated[
+        Path | None, typer.Option(help="Also write the findings to this JSON file.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
 ) -> None:
     """What a large scored file says of empathy: over time, by group, with outcomes.
 
@@ -58,7 +67,7 @@ def insights(
     from rewriting.runtime.progress import progress_bar
 
     if output.suffix != ".html":
-        raise UserError(f"{output}: the page is a .html file.")
+        raise UserError(f"{output}: --output must be a .html file.")
     if json is not None and json.resolve() in (input.resolve(), output.resolve()):
         raise UserError(f"{json} is already the input or the page: name another file for --json.")
     for path in filter(None, (output, json)):
@@ -84,7 +93,7 @@ def insights(
         write_json(json, as_json(columns, found, shown))
     show(found)
     if not wanted.names:
-        print("nothing was asked: name columns with --user, --time, --group, --outcome")
+        print("no question was asked: name columns with --user, --time, --group, --outcome")
     print(f"{len(columns.levels_NK):,} replies; the page is {output}")
 
 

@@ -51,12 +51,15 @@ def fetch(
         list[str] | None,
         typer.Argument(
             metavar="NAME",
-            help="Short names. Without any, the models that the default settings need.",
+            help="Short names of models. Without any, those that the default settings need.",
         ),
     ] = None,
     verify: Annotated[
         bool,
-        typer.Option("--verify", help="Compare every checksum of what is installed, and mend."),
+        typer.Option(
+            "--verify",
+            help="Check every checksum of what is installed, and repair what is damaged.",
+        ),
     ] = False,
 ) -> None:
     """Download and convert models once; afterwards they load with the network off.

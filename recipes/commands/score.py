@@ -47,48 +47,60 @@ EPILOG = examples(
 
 def score(
     input: Annotated[
-        str, typer.Option(help="A file, a folder, sample[:split], or a hub id org/name[:split].")
+        str,
+        typer.Option(
+            help="Replies to score: a file, a folder, sample[:split], or a hub id org/name[:split]."
+        ),
     ],
-    output: Annotated[Path, typer.Option(help="Where the scores go: .jsonl, .parquet or .csv.")],
+    output: Annotated[Path, typer.Option(help="File for the scores: .jsonl, .parquet or .csv.")],
     model: Annotated[
         str,
         typer.Option(
-            help="The identifier: in-context, grounded, epitome, a folder of train.py, "
-            "judge:MODEL, or ensemble:NAME,NAME."
+            help="Identifier that measures empathy: in-context, grounded, epitome, a folder of "
+            "train.py, judge:MODEL, or ensemble:NAME,NAME."
         ),
     ] = "in-context",
     alignment: Annotated[
         str,
         typer.Option(
-            help="Also say which appraisals of the post the reply meets, by this model: shipped, "
-            "a folder of train.py alignment, or a sentence encoder."
+            help="Also say which appraisals of the post the reply meets, with this alignment "
+            "model: shipped, a folder of train.py alignment, or a sentence encoder."
         ),
     ] = "",
     appraisals: Annotated[
         str,
         typer.Option(
-            help="The same, with this appraiser: shipped, a folder of train.py appraisals, or a "
-            "language model."
+            help="Also say which appraisals the reply meets, labelled by this appraiser: shipped, "
+            "a folder of train.py appraisals, or a language model."
         ),
     ] = "",
     batch_size: Annotated[
         int,
         typer.Option(
-            min=0, help="Sentences that the identifier reads at once; 0: 8 on a CPU, 64 on a GPU."
+            min=0,
+            help="How many sentences the identifier reads at once; 0: 8 on a CPU, 64 on a GPU.",
         ),
     ] = 0,
-    limit: Annotated[int | None, typer.Option(min=1, help="Take the first so many rows.")] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Maximum number of rows to use, starting from the first."),
+    ] = None,
     columns: Annotated[
         str,
         typer.Option(
-            help="Columns that are called otherwise: seeker_post=post,response_post=reply. Case "
-            "and spaces make no difference."
+            help="What your file calls our columns, where the names differ: "
+            "seeker_post=post,response_post=reply. Case and spaces make no difference."
         ),
     ] = "",
     skip_bad_rows: Annotated[
-        bool, typer.Option("--skip-bad-rows", help="Set bad rows aside in OUTPUT.bad.jsonl.")
+        bool,
+        typer.Option(
+            "--skip-bad-rows", help="Write bad rows to OUTPUT.bad.jsonl instead of stopping."
+        ),
     ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUTPUT.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an existing OUTPUT.")
+    ] = False,
 ) -> None:
     """Score the empathy of replies: levels, probabilities, total and rationales, a line each.
 

@@ -45,20 +45,25 @@ EPILOG = examples(
 
 def serve(
     policy: Annotated[
-        str, typer.Option(help="Who rewrites, as in rewriting rewrite: a name, or a folder.")
+        str, typer.Option(help="Policy that rewrites, as in rewriting rewrite: a name or a folder.")
     ] = "bank",
     host: Annotated[
-        str, typer.Option(help="127.0.0.1 answers this machine only; 0.0.0.0 answers all.")
+        str,
+        typer.Option(
+            help="Address to listen on: 127.0.0.1 answers this machine only, 0.0.0.0 answers all."
+        ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8080,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free port.")
+    ] = 8080,
     model: Annotated[
-        str, typer.Option(help="The identifier that scores replies, as in rewriting score.")
+        str, typer.Option(help="Identifier that scores replies, as in rewriting score.")
     ] = "in-context",
     num_candidates: Annotated[int, typer.Option(min=0, help=CANDIDATES_HELP)] = 0,
     margin: Annotated[float | None, typer.Option(min=0, help=MARGIN_HELP)] = None,
     rewards: Annotated[
         str | None,
-        typer.Option(help="What ranks the candidates, as in rewriting rewrite."),
+        typer.Option(help="Rewards that rank the candidates, as YAML, as in rewriting rewrite."),
     ] = None,
     classifier: Annotated[
         str | None,
@@ -78,33 +83,50 @@ def serve(
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
-            help="A name that this server is reached by, such as rewriting.example.org. Addresses, "
-            "localhost and this machine's own name need none."
+            help="Host name that this server is reached by, such as rewriting.example.org; may be "
+            "repeated. Addresses, localhost and this machine's own name need none."
         ),
     ] = None,
     behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="Believe a local proxy who the client is.")
+        bool,
+        typer.Option(
+            "--behind-proxy", help="Trust a local proxy to say which address a client has."
+        ),
     ] = False,
     max_characters: Annotated[
-        int, typer.Option(min=1, max=20_000, help="The longest post or reply that is taken.")
+        int,
+        typer.Option(min=1, max=20_000, help="Maximum length of a post or reply, in characters."),
     ] = DEFAULT.characters,
     rate: Annotated[
-        int, typer.Option(min=0, help="Requests a minute of one address; 0: no limit.")
+        int,
+        typer.Option(
+            min=0, help="Maximum number of requests per minute from one address; 0: no limit."
+        ),
     ] = DEFAULT.per_minute,
     timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds that a request waits for its answer.")
+        float,
+        typer.Option(
+            min=0.1, help="How many seconds a request waits for its answer before it is refused."
+        ),
     ] = DEFAULT.seconds,
     max_batch: Annotated[
-        int, typer.Option(min=1, help="Requests that the models work on together.")
+        int,
+        typer.Option(min=1, help="Maximum number of requests that the models work on together."),
     ] = DEFAULT.batch,
     max_waiting: Annotated[
-        int, typer.Option(min=1, help="Requests that wait for the models; more are refused.")
+        int,
+        typer.Option(
+            min=1, help="Maximum number of requests that wait for the models; more are refused."
+        ),
     ] = DEFAULT.waiting,
     log: Annotated[
-        Path | None, typer.Option(help="Where the log goes, a line of JSON a request; else stderr.")
+        Path | None,
+        typer.Option(
+            help="File for the log, a line of JSON per request; by default standard error."
+        ),
     ] = None,
     log_texts: Annotated[
-        bool, typer.Option("--log-texts", help="Log posts, replies and rewrites as well.")
+        bool, typer.Option("--log-texts", help="Also log posts, replies and rewrites.")
     ] = False,
 ) -> None:
     """Serve rewriting, scoring and feedback until interrupted (Ctrl-C), and a page to try them.

@@ -23,29 +23,45 @@ class Config:
 
     appraisals: str = field(
         default="",
-        metadata={"help": "The appraiser: a folder of train.py, any language model; '': shipped."},
+        metadata={
+            "help": "Appraiser: a folder of train.py appraisals or a language model; '': the "
+            "shipped one."
+        },
     )
     alignment: str = field(
         default="",
-        metadata={"help": "The alignment model: a folder, a sentence encoder; '': shipped."},
+        metadata={
+            "help": "Alignment model: a folder of train.py alignment or a sentence encoder; '': "
+            "the shipped one."
+        },
     )
     data: str = field(
         default="sample",
         metadata={"help": "Appraised exchanges: a file in ALOE's format, or sample."},
     )
     split: str = field(
-        default="test", metadata={"help": "The part that is measured: train, dev or test."}
+        default="test", metadata={"help": "Part of the data that is measured: train, dev or test."}
     )
     similarity: str = field(
-        default="minilm-l6", metadata={"help": "Sentence encoder of the plain similarity."}
+        default="minilm-l6",
+        metadata={
+            "help": "Sentence encoder of the similarity baseline: a short name, a folder or a hub "
+            "id."
+        },
     )
     negatives: int = field(
-        default=11, metadata={"help": "Pairs that are not aligned to one that is."}
+        default=11,
+        metadata={"help": "Number of pairs that are not aligned, for each aligned pair."},
     )
-    limit: int = field(default=0, metadata={"help": "Take the first so many exchanges; 0: all."})
-    seed: int = field(default=0, metadata={"help": "Of the moved replies and the bootstrap."})
-    json: str = field(default="", metadata={"help": "Write the figures to this file."})
-    overwrite: bool = field(default=False, metadata={"help": "Replace the file."})
+    limit: int = field(
+        default=0,
+        metadata={"help": "Maximum number of exchanges to use, starting from the first; 0: all."},
+    )
+    seed: int = field(
+        default=0, metadata={"help": "Seed for drawing the moved replies and for the bootstrap."}
+    )
+    json: str = field(default="", metadata={"help": "Write the figures to this JSON file."})
+    overwrite: bool = field(default=False, metadata={"help": "Replace an existing JSON file."})
 
 
 def run(config: Config) -> dict[str, Any]:
@@ -108,7 +124,7 @@ def of_alignment(
     def both(exchanges: list[AppraisedExchange]) -> dict[str, Any]:
         own = grids_of(exchanges)
         if not any(grid.aligned for grid in own):
-            raise UserError(f"{config.data}: a part without any alignment cannot be measured.")
+            raise UserError(f"{config.data}: a part without an aligned pair cannot be measured.")
         moved = moved_grids(own, negatives=config.negatives, seed=config.seed)
         return {"all": [*own, *moved], "own": own}
 

@@ -22,8 +22,8 @@ class Config:
     model: str = field(
         default="in-context",
         metadata={
-            "help": "The identifier: in-context, grounded, epitome, a folder, judge:MODEL, or "
-            "ensemble:NAME,NAME."
+            "help": "Identifier to measure: in-context, grounded, epitome, a folder of train.py, "
+            "judge:MODEL, or ensemble:NAME,NAME."
         },
     )
     data: str = field(
@@ -32,11 +32,16 @@ class Config:
     )
     split: str = field(
         default="all",
-        metadata={"help": "Only the rows of this split by seeker: train, dev, test; or all."},
+        metadata={
+            "help": "Use only the rows of this split by seeker: train, dev or test; all: every row."
+        },
     )
-    limit: int = field(default=0, metadata={"help": "Take the first so many rows; 0: all."})
-    json: str = field(default="", metadata={"help": "Write the figures to this file."})
-    overwrite: bool = field(default=False, metadata={"help": "Replace the file."})
+    limit: int = field(
+        default=0,
+        metadata={"help": "Maximum number of rows to use, starting from the first; 0: all."},
+    )
+    json: str = field(default="", metadata={"help": "Write the figures to this JSON file."})
+    overwrite: bool = field(default=False, metadata={"help": "Replace an existing JSON file."})
 
 
 def run(config: Config) -> dict[str, Any]:

@@ -28,31 +28,42 @@ class Config:
     model: str = field(
         default="in-context",
         metadata={
-            "help": "The identifier: in-context, grounded, epitome, a folder, judge:MODEL, or "
-            "ensemble:NAME,NAME."
+            "help": "Identifier to probe: in-context, grounded, epitome, a folder of train.py, "
+            "judge:MODEL, or ensemble:NAME,NAME."
         },
     )
     contexts: str = field(
         default="sample:test",
-        metadata={"help": "Exchanges to insert into; everyday chats are telling."},
+        metadata={
+            "help": "Exchanges into which kind sentences are inserted; everyday chats tell most."
+        },
     )
     replies: str = field(
         default="sample:test",
         metadata={"help": "Labelled exchanges whose replies are moved to other posts; '': none."},
     )
     replies_split: str = field(
-        default="all", metadata={"help": "Only this split of them: train, dev, test; or all."}
+        default="all",
+        metadata={
+            "help": "Use only the replies of this split by seeker: train, dev or test; all: every "
+            "reply."
+        },
     )
     rewards: str = field(
-        default=DEFAULT_REWARDS, metadata={"help": "Reward terms to watch, as YAML; '{}': none."}
+        default=DEFAULT_REWARDS,
+        metadata={"help": "Reward terms that are tested on the insertions, as YAML; '{}': none."},
     )
     reward_rows: int = field(
-        default=90, metadata={"help": "On how many contexts the reward terms are computed."}
+        default=90,
+        metadata={"help": "Maximum number of contexts that the reward terms are computed on."},
     )
-    limit: int = field(default=0, metadata={"help": "Take the first so many rows; 0: all."})
-    seed: int = field(default=0, metadata={"help": "Draws the place of each insertion."})
-    json: str = field(default="", metadata={"help": "Write the figures to this file."})
-    overwrite: bool = field(default=False, metadata={"help": "Replace the file."})
+    limit: int = field(
+        default=0,
+        metadata={"help": "Maximum number of rows to use, starting from the first; 0: all."},
+    )
+    seed: int = field(default=0, metadata={"help": "Seed for drawing the place of each insertion."})
+    json: str = field(default="", metadata={"help": "Write the figures to this JSON file."})
+    overwrite: bool = field(default=False, metadata={"help": "Replace an existing JSON file."})
 
 
 def run(config: Config) -> dict[str, Any]:

@@ -30,38 +30,56 @@ class Shared:
     """Settings that both recipes of reinforcement learning have."""
 
     kl_weight: float = setting(
-        0.05, "Weight of the KL penalty against the start, per nat; 0: none.", least=0
+        0.05,
+        "Weight of the KL penalty that keeps the policy near its start (the reference), per nat; "
+        "0: no penalty.",
+        least=0,
     )
     kl_target: float = setting(
-        0.0, "KL of a sample that the weight is steered towards; 0: the weight is fixed.", least=0
+        0.0,
+        "KL per sample that the KL penalty's weight is steered towards, in nats; 0: the weight "
+        "stays fixed.",
+        least=0,
     )
     kl_horizon: float = setting(
         0.0,
-        "With kl_target: how many samples a full change of the weight takes. A KL that stays a "
-        "fifth off its target doubles or halves the weight in 3.5 horizons. 0: in proportion to "
-        "the run, so that this takes a tenth of it.",
+        "With kl_target: horizon of the steering, in samples; 0: 1/35 of the run. A KL a fifth off "
+        "target doubles or halves the weight in 3.5 horizons.",
         least=0,
     )
-    dev_rows: int = setting(64, "Exchanges of a measurement on dev; 0: none.", least=0)
+    dev_rows: int = setting(
+        64, "Number of dev exchanges that each measurement uses; 0: dev is not measured.", least=0
+    )
     temperature: float = setting(
-        0.7, "Temperature of the saved policy in use.", above=0, may_change=True
+        0.7,
+        "Sampling temperature that the saved policy is used with; training does not use it.",
+        above=0,
+        may_change=True,
     )
     top_p: float = setting(
-        0.9, "Top-p of the saved policy in use.", above=0, greatest=1, may_change=True
+        0.9,
+        "Top-p (nucleus sampling) that the saved policy is used with; training does not use it.",
+        above=0,
+        greatest=1,
+        may_change=True,
     )
     reward_batch_size: int = setting(
         0,
-        "Texts that a reward model reads at once; 0: 8 on a CPU, 64 on a GPU.",
+        "How many texts a reward model reads at once; 0: 8 on a CPU, 64 on a GPU.",
         least=0,
         may_change=True,
     )
-    half: bool = setting(True, "Store the policy in float16.", may_change=True)
+    half: bool = setting(
+        True, "Store the policy's weights in float16, half the size of float32.", may_change=True
+    )
     report_to: str = setting(
-        "", "Trackers, by commas: tensorboard, wandb, trackio; '': none.", may_change=True
+        "",
+        "Experiment trackers, separated by commas: tensorboard, wandb, trackio; '': none.",
+        may_change=True,
     )
     timeout_minutes: float = setting(
         30.0,
-        "How long a process waits for the others before the run ends with an error.",
+        "How many minutes a process waits for the others before the run ends with an error.",
         above=0,
         may_change=True,
     )
@@ -71,7 +89,8 @@ def columns_field() -> Any:
     """The setting `columns` of recipes that read files of exchanges."""
     return setting(
         "",
-        "Columns of files that are called otherwise: seeker_post=post,response_post=reply.",
+        "What your files call our columns, where the names differ: "
+        "seeker_post=post,response_post=reply.",
         may_change=True,
     )
 
@@ -105,4 +124,6 @@ def kl_penalty(config: Any) -> Any:
 def check_kl(config: Any) -> None:
     """Refuse a target where there is no weight to steer."""
     if config.kl_target and not config.kl_weight:
-        raise UserError("kl_target steers the weight of the KL: give kl_weight, its start, too.")
+        raise UserError(
+            "kl_target steers the KL penalty's weight: set kl_weight, its first value, above 0."
+        )

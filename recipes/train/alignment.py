@@ -38,35 +38,53 @@ class Config:
 
     output: str = field(
         default="runs/alignment",
-        metadata={"help": "Folder for model, checkpoints, log and curve. Same folder: go on."},
+        metadata={
+            "help": "Folder for the model, checkpoints, log and loss curve. Give the same folder "
+            "again to resume a run."
+        },
     )
     data: str = field(
         default="sample",
         metadata={"help": "Appraised exchanges: a file in ALOE's format, or sample."},
     )
     encoder: str = field(
-        default="minilm-l6", metadata={"help": "Encoder: a short name, folder or hub id."}
+        default="minilm-l6",
+        metadata={"help": "Sentence encoder: a short name, a folder or a hub id."},
     )
     rank: int = field(
-        default=0, metadata={"help": "Rank of LoRA on the encoder; 0: it stays frozen."}
+        default=0,
+        metadata={"help": "Rank of the LoRA matrices in the encoder; 0: the encoder stays frozen."},
     )
     negatives: int = field(
-        default=11, metadata={"help": "Pairs that are not aligned to one that is."}
+        default=11,
+        metadata={"help": "Number of pairs that are not aligned, for each aligned pair."},
     )
     steps: int = field(default=400, metadata={"help": "Optimizer steps."})
     batch_size: int = field(
-        default=64, metadata={"help": "Exchanges, own and moved, of a step, all processes."}
+        default=64,
+        metadata={
+            "help": "Exchanges per optimizer step, over all processes; moved replies count as "
+            "exchanges too."
+        },
     )
-    micro_batch_size: int = field(default=16, metadata={"help": "Exchanges computed at once."})
-    learning_rate: float = field(default=0.02, metadata={"help": "Of the head, at its peak."})
+    micro_batch_size: int = field(
+        default=16,
+        metadata={"help": "Exchanges in memory at once, per process; it changes no result."},
+    )
+    learning_rate: float = field(
+        default=0.02, metadata={"help": "Peak learning rate of the head, after the linear warm-up."}
+    )
     encoder_factor: float = field(
-        default=0.01, metadata={"help": "The encoder's rate over the head's."}
+        default=0.01,
+        metadata={"help": "Learning rate of the encoder, as a multiple of the head's."},
     )
-    weight_decay: float = field(default=0.02, metadata={"help": "AdamW's decay of the weights."})
-    eval_every: int = field(default=25, metadata={"help": "Steps between two dev losses."})
+    weight_decay: float = field(default=0.02, metadata={"help": "Weight decay of AdamW."})
+    eval_every: int = field(
+        default=25, metadata={"help": "Steps between two measurements of the dev loss."}
+    )
     save_every: int = field(default=100, metadata={"help": "Steps between two checkpoints."})
     report_to: str = borrowed(Shared, "report_to")
-    seed: int = field(default=0, metadata={"help": "Same seed, same model."})
+    seed: int = field(default=0, metadata={"help": "The same seed gives the same model."})
 
 
 def run(config: Config) -> dict[str, Any]:
@@ -86,7 +104,7 @@ def run(config: Config) -> dict[str, Any]:
     rows = {name: [*own, *moved] for name, (own, moved) in parts.items()}
     sizes = {name: len(found) for name, found in rows.items()}
     logger.info(
-        "%d exchanges, own and moved, to train on, %d for dev", sizes["train"], sizes["dev"]
+        "%d exchanges to train on, moved replies included; %d for dev", sizes["train"], sizes["dev"]
     )
     set_seed(config.seed)
     states = SentenceStates.load(config.encoder, rank=config.rank).to(accelerator.device)
@@ -143,7 +161,7 @@ def split_grids(
     for name in splits:
         own = grids_of([exchange for exchange in exchanges if exchange.split == name])
         if not any(grid.aligned for grid in own):
-            raise UserError(f"{data}: the {name} part holds no alignment.")
+            raise UserError(f"{data}: the {name} part holds no aligned pair.")
         found[name] = (own, moved_grids(own, negatives=negatives, seed=seed))
     return found
 

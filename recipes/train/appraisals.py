@@ -40,45 +40,75 @@ class Config:
 
     output: str = field(
         default="runs/appraisals",
-        metadata={"help": "Folder for model, checkpoints, log and curve. Same folder: go on."},
+        metadata={
+            "help": "Folder for the model, checkpoints, log and loss curve. Give the same folder "
+            "again to resume a run."
+        },
     )
     data: str = field(
         default="sample",
         metadata={"help": "Appraised exchanges: a file in ALOE's format, or sample."},
     )
     method: str = field(
-        default="head", metadata={"help": "head: on a sentence encoder. prompt: a language model."}
+        default="head",
+        metadata={
+            "help": "head: a classification head on a sentence encoder; prompt: a language model "
+            "that is asked in a prompt."
+        },
     )
     model: str = field(
         default="",
-        metadata={"help": "A short name, folder or hub id; '': minilm-l6, smollm2-135m."},
+        metadata={
+            "help": "Model: a short name, a folder or a hub id; '': minilm-l6 for head, "
+            "smollm2-135m for prompt."
+        },
     )
     rank: int = field(
-        default=0, metadata={"help": "Rank of LoRA on the model; 0: the model stays as it is."}
+        default=0,
+        metadata={
+            "help": "Rank of the LoRA matrices in the model; 0: an encoder stays frozen, a "
+            "language model that is trained gets rank 8."
+        },
     )
     shots: int = field(
-        default=0, metadata={"help": "Answered examples of each label in the prompt."}
+        default=0, metadata={"help": "Number of solved examples of each label in the prompt."}
     )
-    dropout: float = field(default=0.5, metadata={"help": "Dropout before the head."})
+    dropout: float = field(default=0.5, metadata={"help": "Dropout rate before the head."})
     class_power: float = field(
-        default=0.5, metadata={"help": "A label weighs its frequency^-power; 0: no weighting."}
+        default=0.5,
+        metadata={
+            "help": "Exponent of the class weights: a label weighs frequency^-power; 0: no "
+            "weighting."
+        },
     )
     steps: int = field(
-        default=400, metadata={"help": "Optimizer steps; 0 asks a language model untrained."}
+        default=400,
+        metadata={"help": "Optimizer steps; 0: the language model is used without training."},
     )
-    batch_size: int = field(default=64, metadata={"help": "Sentences of a step, all processes."})
+    batch_size: int = field(
+        default=64, metadata={"help": "Sentences per optimizer step, over all processes."}
+    )
     micro_batch_size: int = field(
-        default=64, metadata={"help": "Sentences that are computed at once."}
+        default=64,
+        metadata={"help": "Sentences in memory at once, per process; it changes no result."},
     )
-    learning_rate: float = field(default=1e-3, metadata={"help": "At its peak."})
-    weight_decay: float = field(default=0.3, metadata={"help": "AdamW's decay of the weights."})
-    eval_every: int = field(default=25, metadata={"help": "Steps between two dev losses."})
+    learning_rate: float = field(
+        default=1e-3, metadata={"help": "Peak learning rate, after the linear warm-up."}
+    )
+    weight_decay: float = field(default=0.3, metadata={"help": "Weight decay of AdamW."})
+    eval_every: int = field(
+        default=25, metadata={"help": "Steps between two measurements of the dev loss."}
+    )
     save_every: int = field(default=100, metadata={"help": "Steps between two checkpoints."})
     limit: int = field(
-        default=0, metadata={"help": "The first so many exchanges of dev and test; 0: all."}
+        default=0,
+        metadata={
+            "help": "Maximum number of exchanges used from dev and from test, starting from the "
+            "first; 0: all."
+        },
     )
     report_to: str = borrowed(Shared, "report_to")
-    seed: int = field(default=0, metadata={"help": "Same seed, same model."})
+    seed: int = field(default=0, metadata={"help": "The same seed gives the same model."})
 
 
 def run(config: Config) -> dict[str, Any]:
@@ -93,7 +123,7 @@ def run(config: Config) -> dict[str, Any]:
     if config.method not in DEFAULT_MODELS:
         raise UserError(f"method is head or prompt, not {config.method!r}.")
     if config.method == "head" and config.steps < 1:
-        raise UserError("a head knows nothing untrained: --steps 0 goes with --method prompt.")
+        raise UserError("--steps 0 needs --method prompt: an untrained head knows nothing.")
     if config.shots < 0:
         raise UserError(f"shots is 0 or more, not {config.shots}.")
     config = replace(config, model=config.model or DEFAULT_MODELS[config.method])

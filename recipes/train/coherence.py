@@ -41,33 +41,57 @@ class Config:
 
     output: str = field(
         default="runs/coherence",
-        metadata={"help": "Folder for model, checkpoints, log and curve. Same folder: go on."},
+        metadata={
+            "help": "Folder for the model, checkpoints, log and loss curve. Give the same folder "
+            "again to resume a run."
+        },
     )
     data: str = field(
         default="sample",
-        metadata={"help": "Sources of exchanges, separated by commas: files, folders, sample."},
+        metadata={
+            "help": "Exchanges to train on: files, folders, hub ids or sample, separated by commas."
+        },
     )
     max_rows: int = field(
-        default=0, metadata={"help": "At most so many exchanges of each source and split; 0: all."}
+        default=0,
+        metadata={
+            "help": "Maximum number of exchanges taken from each source and split, drawn at "
+            "random; 0: all."
+        },
     )
     encoder: str = field(
-        default="minilm-l6", metadata={"help": "Sentence encoder: a short name, folder or hub id."}
+        default="minilm-l6",
+        metadata={"help": "Sentence encoder: a short name, a folder or a hub id."},
     )
-    hidden: int = field(default=64, metadata={"help": "Width of the head's two layers."})
-    dropout: float = field(default=0.3, metadata={"help": "Dropout in the head."})
+    hidden: int = field(default=64, metadata={"help": "Width of the head's two hidden layers."})
+    dropout: float = field(default=0.3, metadata={"help": "Dropout rate in the head."})
     pairs_per_response: int = field(
-        default=4, metadata={"help": "Pairs of its own sentences that a response gives at most."}
+        default=4, metadata={"help": "Maximum number of sentence pairs taken from one response."}
     )
     steps: int = field(default=3000, metadata={"help": "Optimizer steps."})
-    batch_size: int = field(default=256, metadata={"help": "Pairs of a step, all processes."})
-    learning_rate: float = field(default=1e-3, metadata={"help": "At its peak."})
-    weight_decay: float = field(default=0.05, metadata={"help": "AdamW's decay of the weights."})
-    warmup: float = field(default=0.05, metadata={"help": "Share of the steps with rising rate."})
-    max_grad_norm: float = field(default=1.0, metadata={"help": "Gradients are clipped to it."})
-    eval_every: int = field(default=250, metadata={"help": "Steps between two dev losses."})
+    batch_size: int = field(
+        default=256, metadata={"help": "Sentence pairs per optimizer step, over all processes."}
+    )
+    learning_rate: float = field(
+        default=1e-3, metadata={"help": "Peak learning rate, after the linear warm-up."}
+    )
+    weight_decay: float = field(default=0.05, metadata={"help": "Weight decay of AdamW."})
+    warmup: float = field(
+        default=0.05,
+        metadata={
+            "help": "Share of the steps over which the learning rate rises linearly; then it falls "
+            "linearly to 0."
+        },
+    )
+    max_grad_norm: float = field(
+        default=1.0, metadata={"help": "Gradients are clipped to this norm."}
+    )
+    eval_every: int = field(
+        default=250, metadata={"help": "Steps between two measurements of the dev loss."}
+    )
     save_every: int = field(default=500, metadata={"help": "Steps between two checkpoints."})
     report_to: str = borrowed(Shared, "report_to")
-    seed: int = field(default=0, metadata={"help": "Same seed, same model."})
+    seed: int = field(default=0, metadata={"help": "The same seed gives the same model."})
 
 
 def run(config: Config) -> dict[str, Any]:

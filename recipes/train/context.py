@@ -35,46 +35,63 @@ class Config:
     """Settings of `train.py context`."""
 
     output: str = field(
-        default="runs/context", metadata={"help": "Folder for the gate and its card."}
+        default="runs/context", metadata={"help": "Folder for the fitted gate and its model card."}
     )
     data: str = field(
         default="sample",
-        metadata={"help": "Labelled replies to people who seek support, separated by commas."},
+        metadata={
+            "help": "Labelled replies to people who seek support: files, folders, hub ids or "
+            "sample, separated by commas."
+        },
     )
     neutral: str = field(
         default="sample:everyday,sample:calm",
         metadata={
-            "help": "Exchanges that call for no empathy. Of EmpatheticDialogues, turns of pleasant "
-            "emotions; those of painful ones join the posts that do call for it."
+            "help": "Exchanges that call for no empathy. From EmpatheticDialogues, turns with "
+            "pleasant emotions; painful ones count as calling for empathy."
         },
     )
     identifier: str = field(
-        default="grounded", metadata={"help": "The identifier that the gate stands beside."}
+        default="grounded",
+        metadata={"help": "Identifier that the gate is fitted for and used with."},
     )
     encoder: str = field(
-        default="minilm-l6", metadata={"help": "Sentence encoder: a short name, folder or hub id."}
+        default="minilm-l6",
+        metadata={"help": "Sentence encoder: a short name, a folder or a hub id."},
     )
     max_neutral: int = field(
-        default=3000, metadata={"help": "At most so many exchanges of each neutral source; 0: all."}
+        default=3000,
+        metadata={"help": "Maximum number of exchanges taken from each neutral source; 0: all."},
     )
     max_painful: int = field(
-        default=500, metadata={"help": "At most so many painful posts of each neutral source."}
+        default=500,
+        metadata={
+            "help": "Maximum number of painful posts taken from each neutral source; 0: all."
+        },
     )
     max_replies: int = field(
-        default=800, metadata={"help": "Empathic replies of each source that fit is learnt from."}
+        default=800,
+        metadata={
+            "help": "Maximum number of empathic replies taken from each source to learn fit from; "
+            "0: all."
+        },
     )
     passing: float = field(
-        default=0.98, metadata={"help": "Share of the posts of support that pass the bar of need."}
+        default=0.98,
+        metadata={
+            "help": "Share of the posts by people who seek support that must be recognised as "
+            "calling for empathy."
+        },
     )
     sharpness: float = field(
         default=2.0,
         metadata={
-            "help": "How sharply the gate parts what fits from what does not: factor of the logits "
-            "of fit. 1: the probability of being in place, as fitted."
+            "help": "Factor on the logits of fit: the higher, the more sharply fitting replies are "
+            "told from others; 1: probabilities as fitted."
         },
     )
     report_to: str = borrowed(Shared, "report_to")
-    seed: int = field(default=0, metadata={"help": "Draws the rows."})
+    seed: int = field(default=0, metadata={"help": "The same seed draws the same rows."})
 
 
 def run(config: Config) -> dict[str, Any]:
@@ -99,7 +116,9 @@ def run(config: Config) -> dict[str, Any]:
     if len({exchange.seeker_post for exchange in replies}) < 2:
         raise UserError(f"{config.data} holds too few replies that are labelled as empathic.")
     check_sizes(material)
-    logger.info("%d empathic replies, %d posts", len(replies), len(material.replies))
+    logger.info(
+        "learning from %d empathic replies of %d replies", len(replies), len(material.replies)
+    )
     vectors = SentenceVectors(
         load_sentence_encoder(config.encoder),
         name=config.encoder,
@@ -121,9 +140,16 @@ def run(config: Config) -> dict[str, Any]:
     gate.save(folder, identifier=config.identifier)
     write_card(folder, config, figures, card(config, figures))
     for source, one in figures["need"].items():
-        logger.info("%5.1f %% of %d posts of %s pass", one["passing"], one["posts"], source)
+        logger.info(
+            "%5.1f %% of %d posts of %s are recognised as calling for empathy",
+            one["passing"],
+            one["posts"],
+            source,
+        )
     for text, auroc in figures["fit_auroc"].items():
-        logger.info("AUROC of the fit of the %s, in place against moved: %.1f", text, auroc)
+        logger.info(
+            "AUROC of the fit of the %s, replies in place against moved ones: %.1f", text, auroc
+        )
     if accelerator.is_main_process:
         tell_ending("context", config.output)
     return figures
@@ -137,7 +163,9 @@ def check_sizes(material: Material) -> None:
     sides = {"of support": sum(needs), "that call for no empathy": len(needs) - sum(needs)}
     for side, count in sides.items():
         if count < FEWEST_POSTS:
-            raise UserError(f"{count} different posts {side} are too few: {FEWEST_POSTS} at least.")
+            raise UserError(
+                f"{count} different posts {side} are too few: at least {FEWEST_POSTS} are needed."
+            )
 
 
 def material_of(config: Config) -> Material:

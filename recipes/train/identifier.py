@@ -36,62 +36,119 @@ class Config:
 
     output: str = field(
         default="runs/identifier",
-        metadata={"help": "Folder for model, checkpoints, log and curve. Same folder: go on."},
+        metadata={
+            "help": "Folder for the model, checkpoints, log and loss curve. Give the same folder "
+            "again to resume a run."
+        },
     )
     data: str = field(
         default="sample",
-        metadata={"help": "Labelled exchanges, sources separated by commas."},
+        metadata={
+            "help": "Labelled exchanges to train on: files, folders, hub ids or sample, separated "
+            "by commas."
+        },
     )
     columns: str = columns_field()
     extra_data: str = field(
         default="",
-        metadata={"help": "More labelled exchanges, for training alone; a misfit is left out."},
+        metadata={
+            "help": "More labelled exchanges, for training only; replies marked as not fitting "
+            "their post are left out."
+        },
     )
     encoder: str = field(
-        default="minilm-l6", metadata={"help": "Encoder: a short name, folder or hub id."}
+        default="minilm-l6", metadata={"help": "Encoder: a short name, a folder or a hub id."}
     )
     arrangement: str = field(
         default="shared",
-        metadata={"help": "shared: one encoder for all; independent: the paper's six encoders."},
+        metadata={
+            "help": "shared: one encoder for posts, responses and all mechanisms; independent: six "
+            "encoders, as in the paper."
+        },
     )
-    rank: int = field(default=32, metadata={"help": "Rank of LoRA; 0 tunes the encoder in full."})
-    dropout: float = field(default=0.3, metadata={"help": "Dropout in the heads."})
+    rank: int = field(
+        default=32, metadata={"help": "Rank of the LoRA matrices; 0: the whole encoder is trained."}
+    )
+    dropout: float = field(default=0.3, metadata={"help": "Dropout rate in the heads."})
     hidden_share: float = field(
-        default=0.12, metadata={"help": "Share of response tokens hidden in training."}
+        default=0.12,
+        metadata={"help": "Share of response tokens that are masked at random in training."},
     )
-    max_seeker_tokens: int = field(default=128, metadata={"help": "Longer posts are cut."})
-    max_response_tokens: int = field(default=256, metadata={"help": "Longer responses are cut."})
+    max_seeker_tokens: int = field(
+        default=128, metadata={"help": "Longer posts are cut to this many tokens."}
+    )
+    max_response_tokens: int = field(
+        default=256, metadata={"help": "Longer responses are cut to this many tokens."}
+    )
     train_seeker_tokens: int = field(
-        default=64, metadata={"help": "Read of a post in training; less is faster."}
+        default=64,
+        metadata={
+            "help": "In training, longer posts are cut to this many tokens; fewer is faster."
+        },
     )
     train_response_tokens: int = field(
-        default=128, metadata={"help": "Read of a response in training; less is faster."}
+        default=128,
+        metadata={
+            "help": "In training, longer responses are cut to this many tokens; fewer is faster."
+        },
     )
-    level_weight: float = field(default=1.0, metadata={"help": "λ_EI of the paper."})
-    rationale_weight: float = field(default=0.5, metadata={"help": "λ_RE of the paper."})
+    level_weight: float = field(
+        default=1.0, metadata={"help": "Weight of the level loss (λ_EI in the paper)."}
+    )
+    rationale_weight: float = field(
+        default=0.5, metadata={"help": "Weight of the rationale loss (λ_RE in the paper)."}
+    )
     class_power: float = field(
-        default=0.5, metadata={"help": "None and some weigh frequency^-power; 0: no weighting."}
+        default=0.5,
+        metadata={
+            "help": "Exponent of the class weights: replies with and without a mechanism weigh "
+            "frequency^-power; 0: no weighting."
+        },
     )
     epochs: int = field(default=5, metadata={"help": "Passes over the training rows."})
-    batch_size: int = field(default=16, metadata={"help": "Pairs of a step, all processes."})
-    micro_batch_size: int = field(default=8, metadata={"help": "Pairs that are computed at once."})
-    learning_rate: float = field(default=5e-4, metadata={"help": "Of the encoder, at its peak."})
+    batch_size: int = field(
+        default=16, metadata={"help": "Exchanges per optimizer step, over all processes."}
+    )
+    micro_batch_size: int = field(
+        default=8,
+        metadata={"help": "Exchanges in memory at once, per process; it changes no result."},
+    )
+    learning_rate: float = field(
+        default=5e-4,
+        metadata={"help": "Peak learning rate of the encoder, after the linear warm-up."},
+    )
     head_factor: float = field(
-        default=2.0, metadata={"help": "The heads learn so many times faster."}
+        default=2.0,
+        metadata={"help": "Learning rate of the heads, as a multiple of the encoder's."},
     )
-    weight_decay: float = field(default=0.01, metadata={"help": "AdamW's decay of the weights."})
+    weight_decay: float = field(default=0.01, metadata={"help": "Weight decay of AdamW."})
     average: float = field(
-        default=0.99, metadata={"help": "Decay of the moving average of the weights; 0: none."}
+        default=0.99,
+        metadata={
+            "help": "Decay of the moving average of the weights, which is measured and saved; 0: "
+            "no average."
+        },
     )
-    evals_per_epoch: int = field(default=2, metadata={"help": "How often dev is measured."})
+    evals_per_epoch: int = field(
+        default=2, metadata={"help": "How many times per epoch the dev part is measured."}
+    )
     adapt_data: str = field(
         default="",
-        metadata={"help": "Unlabelled exchanges for masked-language pre-training first; '': none."},
+        metadata={
+            "help": "Unlabelled exchanges for masked-language pre-training before the main "
+            "training; '': no pre-training."
+        },
     )
-    adapt_steps: int = field(default=300, metadata={"help": "Steps of that pre-training."})
-    adapt_rate: float = field(default=2e-4, metadata={"help": "Its learning rate."})
+    adapt_steps: int = field(
+        default=300, metadata={"help": "Optimizer steps of the masked-language pre-training."}
+    )
+    adapt_rate: float = field(
+        default=2e-4, metadata={"help": "Peak learning rate of the masked-language pre-training."}
+    )
     report_to: str = borrowed(Shared, "report_to")
-    seed: int = field(default=12, metadata={"help": "Same seed, same model. The paper's is 12."})
+    seed: int = field(
+        default=12, metadata={"help": "The same seed gives the same model. The paper's seed is 12."}
+    )
 
 
 def run(config: Config) -> dict[str, Any]:

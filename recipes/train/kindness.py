@@ -39,22 +39,31 @@ class Config:
 
     output: str = field(
         default="runs/kindness",
-        metadata={"help": "Folder for the model, checkpoints and log; the same one goes on."},
+        metadata={
+            "help": "Folder for the model, checkpoints, log and loss curve. Give the same folder "
+            "again to resume a run."
+        },
     )
     data: str = field(
         default="",
         metadata={
-            "help": "Folder with kindness_train.jsonl and _dev, _test; '': the bundled ones.",
+            "help": "Folder with kindness_train.jsonl, kindness_dev.jsonl and kindness_test.jsonl; "
+            "'': the bundled files.",
             "folder": True,
         },
     )
     counterfactuals: str = field(
         default="sample:counterfactuals_train",
-        metadata={"help": "Further sentences for training: hurtful ones, strong and weak ones."},
+        metadata={
+            "help": "Source of further training sentences, hurtful ones and kind ones; '': none."
+        },
     )
     train_on_dev: bool = field(
         default=False,
-        metadata={"help": "Train on the dev part too; give --bar then, as chosen without it."},
+        metadata={
+            "help": "Also train on the dev part. Then set --bar to the one chosen in a run without "
+            "it."
+        },
     )
     encoder: str = field(
         default="mpnet-base", metadata={"help": "Encoder: a short name, a folder or a hub id."}
@@ -62,12 +71,14 @@ class Config:
     layers: int = field(
         default=9,
         metadata={
-            "help": "Layers of the encoder that are used, from the first; 0: all. The last ones "
-            "of a sentence encoder tell topics, not tone."
+            "help": "Number of encoder layers that are used, from the first; 0: all. The last "
+            "layers of a sentence encoder tell topics, not tone."
         },
     )
     rank: int = field(default=16, metadata={"help": "Rank of the LoRA matrices."})
-    max_tokens: int = field(default=64, metadata={"help": "Longer sentences are cut to this."})
+    max_tokens: int = field(
+        default=64, metadata={"help": "Longer sentences are cut to this many tokens."}
+    )
     epochs: int = field(default=3, metadata={"help": "Passes over the training sentences."})
     batch_size: int = field(
         default=32, metadata={"help": "Sentences per optimizer step, over all processes."}
@@ -77,16 +88,25 @@ class Config:
     )
     smoothing: float = field(
         default=0.04,
-        metadata={"help": "A hurtful sentence counts as 1 less this, a kind one as half of this."},
+        metadata={
+            "help": "Label smoothing: the target is 1 minus this for a hurtful sentence, and half "
+            "of this for a kind one."
+        },
     )
     false_alarms: float = field(
-        default=0.03, metadata={"help": "Share of kind dev sentences that the gate may stop."}
+        default=0.03,
+        metadata={"help": "Largest share of kind dev sentences that the gate may stop."},
     )
     bar: float = field(
-        default=0.0, metadata={"help": "Probability from which the gate stops; 0: chosen on dev."}
+        default=0.0,
+        metadata={
+            "help": "Probability of being hurtful from which the gate stops a sentence; 0: chosen "
+            "on the dev part."
+        },
     )
     test: bool = field(
-        default=False, metadata={"help": "Measure the test part too; list every look at it."}
+        default=False,
+        metadata={"help": "Also measure the test part; keep a list of every time you do."},
     )
     report_to: str = borrowed(Shared, "report_to")
     seed: int = field(default=0, metadata={"help": "The same seed gives the same model."})
@@ -176,7 +196,7 @@ def bar_for(model: KindnessModel, rows: Sequence[Sentence], false_alarms: float)
     """The lowest bar that stops no more than this share of the kind sentences."""
     kind = sorted(model.probabilities([row.text for row in rows if not row.hurts]))
     if not kind:
-        raise UserError("the bar is chosen on kind dev sentences, and there is none.")
+        raise UserError("the bar is chosen on kind dev sentences, and the dev part has none.")
     allowed = min(int(false_alarms * len(kind)), len(kind) - 1)
     return kind[len(kind) - 1 - allowed] + 1e-6
 

@@ -39,44 +39,63 @@ class Config:
     """Settings of `train.py micromodels`."""
 
     output: str = field(
-        default="runs/micromodels", metadata={"help": "Folder for the model and its card."}
+        default="runs/micromodels",
+        metadata={"help": "Folder for the fitted model and its model card."},
     )
     data: str = field(
         default="sample",
-        metadata={"help": "Sources of labelled exchanges, separated by commas: files, sample, …"},
+        metadata={
+            "help": "Labelled exchanges to train on: files, folders, hub ids or sample, separated "
+            "by commas."
+        },
     )
     columns: str = columns_field()
     max_rows: int = field(
-        default=0, metadata={"help": "At most so many exchanges of each source and split; 0: all."}
+        default=0,
+        metadata={
+            "help": "Maximum number of exchanges taken from each source and split, drawn at "
+            "random; 0: all."
+        },
     )
     encoder: str = field(
-        default="minilm-l6", metadata={"help": "Sentence encoder: a short name, folder or hub id."}
+        default="minilm-l6",
+        metadata={"help": "Sentence encoder: a short name, a folder or a hub id."},
     )
     seeds: str = field(
         default="rationales",
-        metadata={"help": "rationales: all of the train part. three: the paper's own three each."},
+        metadata={
+            "help": "Seed sentences: rationales (all of the train part) or three (the paper's "
+            "three per mechanism)."
+        },
     )
     leave_one_out: bool = field(
         default=True,
-        metadata={"help": "A response's own rationales do not count for its own features."},
+        metadata={
+            "help": "Ignore a response's own rationales when its training features are computed."
+        },
     )
     tune: bool = field(
         default=False,
         metadata={
-            "help": "Choose offsets of the levels and thresholds of the rationales on the dev part,"
-            " instead of the paper's most likely level and 0.7."
+            "help": "Choose level offsets and rationale thresholds on the dev part, instead of the "
+            "paper's most likely level and threshold 0.7."
         },
     )
     runs: int = field(
         default=0,
         metadata={
-            "help": "Fit so many more on nine tenths of the train rows, for a spread on test."
+            "help": "Number of further fits, each on nine tenths of the train rows, to show the "
+            "spread on test; 0: none."
         },
     )
-    batch_size: int = field(default=32, metadata={"help": "Sentences embedded at once."})
+    batch_size: int = field(
+        default=32, metadata={"help": "How many sentences the encoder reads at once."}
+    )
     report_to: str = borrowed(Shared, "report_to")
-    seed: int = field(default=0, metadata={"help": "Same seed, same model."})
-    overwrite: bool = field(default=False, metadata={"help": "Replace the model of the folder."})
+    seed: int = field(default=0, metadata={"help": "The same seed gives the same model."})
+    overwrite: bool = field(
+        default=False, metadata={"help": "Replace a model that is already in the folder."}
+    )
 
 
 def run(config: Config) -> dict[str, Any]:
@@ -213,7 +232,7 @@ def resampled(
         rows = random.Random(seed).sample(splits["train"], k=round(0.9 * len(splits["train"])))
         model = fitted(config, rows, splits["dev"], vectors, seed)
         found.append(evaluate(model, splits["test"]))
-        logger.info("run %d of %d", number + 1, config.runs)
+        logger.info("fit %d of %d on nine tenths of the train rows", number + 1, config.runs)
 
     def over(summary: Any) -> Figures:
         return {

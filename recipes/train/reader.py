@@ -38,26 +38,37 @@ class Config:
 
     output: str = field(
         default="runs/reader",
-        metadata={"help": "Folder for the model, checkpoints and log; the same one goes on."},
+        metadata={
+            "help": "Folder for the model, checkpoints, log and loss curve. Give the same folder "
+            "again to resume a run."
+        },
     )
     data: str = field(
         default="sample",
-        metadata={"help": "Labelled exchanges with rationales, sources separated by commas."},
+        metadata={
+            "help": "Labelled exchanges with rationales: files, folders, hub ids or sample, "
+            "separated by commas."
+        },
     )
     dialogues: str = field(
         default="",
-        metadata={"help": "Exchanges without labels, to learn what fits a post; '': none."},
+        metadata={
+            "help": "Exchanges without labels, from which the reader also learns what fits a post; "
+            "'': none."
+        },
     )
     counterfactuals: str = field(
         default="sample:counterfactuals",
         metadata={
-            "help": "Sentences that fool an identifier: the beginning of two names, to which "
-            "_train and _dev are added."
+            "help": "Sentences written to fool an identifier: the common start of two source "
+            "names; _train and _dev are appended."
         },
     )
     calm: str = field(
         default="sample:everyday,sample:calm",
-        metadata={"help": "Exchanges that call for no empathy, sources separated by commas."},
+        metadata={
+            "help": "Exchanges that call for no empathy; several sources are separated by commas."
+        },
     )
     encoder: str = field(
         default="minilm-l6", metadata={"help": "Encoder: a short name, a folder or a hub id."}
@@ -65,28 +76,46 @@ class Config:
     second: str = field(
         default="mpnet-base",
         metadata={
-            "help": "Frozen encoder whose opinion on fit is averaged with the reader's; '': none."
+            "help": "Frozen encoder whose score of fit is averaged with the reader's; '': none."
         },
     )
     rank: int = field(default=16, metadata={"help": "Rank of the LoRA matrices."})
-    max_tokens: int = field(default=96, metadata={"help": "Longer texts are cut to this."})
-    steps: int = field(default=240, metadata={"help": "Optimizer steps, one block each."})
+    max_tokens: int = field(
+        default=96, metadata={"help": "Longer texts are cut to this many tokens."}
+    )
+    steps: int = field(
+        default=240,
+        metadata={"help": "Optimizer steps; in each of them every process reads one block."},
+    )
     block_size: int = field(
-        default=40, metadata={"help": "Answers of a block, each compared with all others."}
+        default=40,
+        metadata={"help": "Answers per block; each is compared with all others of its block."},
     )
     learning_rate: float = field(
         default=6e-4, metadata={"help": "Peak learning rate, after the linear warm-up."}
     )
     bank_size: int = field(
-        default=128, metadata={"help": "Posts of the training part that contrast is taken with."}
+        default=128,
+        metadata={
+            "help": "Number of training posts that a sentence's own post is contrasted with."
+        },
     )
     passing: float = field(
-        default=0.98, metadata={"help": "Share of posts of people in trouble that pass as such."}
+        default=0.98,
+        metadata={
+            "help": "Share of the posts by people who seek support that must be recognised as "
+            "calling for empathy."
+        },
     )
     max_dialogues: int = field(
-        default=20000, metadata={"help": "At most this many exchanges of the dialogues; 0: all."}
+        default=20000,
+        metadata={
+            "help": "Maximum number of exchanges taken from the dialogues, drawn at random; 0: all."
+        },
     )
-    eval_every: int = field(default=40, metadata={"help": "Steps between two dev losses."})
+    eval_every: int = field(
+        default=40, metadata={"help": "Steps between two measurements of the dev loss."}
+    )
     save_every: int = field(default=40, metadata={"help": "Steps between two checkpoints."})
     report_to: str = borrowed(Shared, "report_to")
     seed: int = field(default=0, metadata={"help": "The same seed gives the same model."})

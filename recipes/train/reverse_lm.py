@@ -38,51 +38,86 @@ class Config:
 
     output: str = field(
         default="runs/reverse_lm",
-        metadata={"help": "Folder for adapter, checkpoints, log and curve. Same folder: go on."},
+        metadata={
+            "help": "Folder for the adapter, checkpoints, log and loss curve. Give the same folder "
+            "again to resume a run."
+        },
     )
     data: str = field(
         default="sample",
-        metadata={"help": "Sources of exchanges, separated by commas: files, folders, sample."},
+        metadata={
+            "help": "Exchanges to train on: files, folders, hub ids or sample, separated by commas."
+        },
     )
     max_rows: int = field(
-        default=0, metadata={"help": "At most so many exchanges of each source and split; 0: all."}
+        default=0,
+        metadata={
+            "help": "Maximum number of exchanges taken from each source and split, drawn at "
+            "random; 0: all."
+        },
     )
     first_turns: bool = field(
-        default=False, metadata={"help": "Leave out exchanges with earlier turns before them."}
+        default=False, metadata={"help": "Leave out exchanges that have earlier turns."}
     )
     model: str = field(
-        default="smollm2-135m", metadata={"help": "The backbone: a short name, folder or hub id."}
+        default="smollm2-135m",
+        metadata={"help": "Causal language model: a short name, a folder or a hub id."},
     )
     attention: str = borrowed(ModelOptions, "attention")
     load_in_4bit: bool = borrowed(ModelOptions, "load_in_4bit")
     compile: bool = borrowed(ModelOptions, "compile")
     rank: int = field(default=8, metadata={"help": "Rank of the LoRA matrices."})
-    alpha: int = field(default=16, metadata={"help": "LoRA's scale is alpha / rank."})
-    dropout: float = field(default=0.0, metadata={"help": "Dropout before the LoRA matrices."})
+    alpha: int = field(
+        default=16, metadata={"help": "LoRA alpha: the update is scaled by alpha / rank."}
+    )
+    dropout: float = field(default=0.0, metadata={"help": "Dropout rate before the LoRA matrices."})
     lora_layers: str = field(
         default="q_proj,k_proj,v_proj,o_proj",
         metadata={"help": "Layers that get LoRA matrices, separated by commas."},
     )
     max_response_tokens: int = field(
-        default=96, metadata={"help": "A longer response loses its end, in training only."}
+        default=96, metadata={"help": "In training, longer responses are cut to this many tokens."}
     )
     max_seeker_tokens: int = field(
-        default=96, metadata={"help": "A longer seeker post loses its end, in training only."}
+        default=96, metadata={"help": "In training, longer posts are cut to this many tokens."}
     )
     steps: int = field(default=400, metadata={"help": "Optimizer steps."})
-    batch_size: int = field(default=16, metadata={"help": "Pairs of a step, all processes."})
-    micro_batch_size: int = field(default=8, metadata={"help": "Pairs in memory at once."})
-    learning_rate: float = field(default=5e-4, metadata={"help": "At its peak."})
-    warmup: float = field(default=0.05, metadata={"help": "Share of the steps with rising rate."})
-    max_grad_norm: float = field(default=1.0, metadata={"help": "Gradients are clipped to it."})
-    eval_every: int = field(default=50, metadata={"help": "Steps between two dev losses."})
+    batch_size: int = field(
+        default=16, metadata={"help": "Exchanges per optimizer step, over all processes."}
+    )
+    micro_batch_size: int = field(
+        default=8,
+        metadata={"help": "Exchanges in memory at once, per process; it changes no result."},
+    )
+    learning_rate: float = field(
+        default=5e-4, metadata={"help": "Peak learning rate, after the linear warm-up."}
+    )
+    warmup: float = field(
+        default=0.05,
+        metadata={
+            "help": "Share of the steps over which the learning rate rises linearly; then it falls "
+            "linearly to 0."
+        },
+    )
+    max_grad_norm: float = field(
+        default=1.0, metadata={"help": "Gradients are clipped to this norm."}
+    )
+    eval_every: int = field(
+        default=50, metadata={"help": "Steps between two measurements of the dev loss."}
+    )
     save_every: int = field(default=50, metadata={"help": "Steps between two checkpoints."})
-    max_dev_rows: int = field(default=200, metadata={"help": "Pairs of the dev loss; 0: all."})
+    max_dev_rows: int = field(
+        default=200,
+        metadata={
+            "help": "Maximum number of exchanges that the dev loss and the final figures are "
+            "computed on; 0: all."
+        },
+    )
     half: bool = field(
-        default=True, metadata={"help": "Store the adapter in float16: half the file."}
+        default=True, metadata={"help": "Store the adapter in float16, half the size of float32."}
     )
     report_to: str = borrowed(Shared, "report_to")
-    seed: int = field(default=0, metadata={"help": "Same seed, same adapter."})
+    seed: int = field(default=0, metadata={"help": "The same seed gives the same adapter."})
 
 
 def run(config: Config) -> dict[str, Any]:

@@ -47,52 +47,89 @@ def create(
     system: Annotated[
         list[str],
         typer.Option(
-            help="NAME=FILE, twice or more: a system and its outputs (rewriting rewrite)."
+            help="A system as NAME=FILE, with its outputs (rewriting rewrite); give two or more."
         ),
     ],
-    raters: Annotated[int, typer.Option(min=1, help="How many people will judge.")],
-    output: Annotated[Path, typer.Option(help="The folder of the new study.")],
+    raters: Annotated[int, typer.Option(min=1, help="Number of people who will judge.")],
+    output: Annotated[Path, typer.Option(help="Folder for the new study.")],
     votes_per_item: Annotated[
-        int | None, typer.Option(min=1, help="Raters per pair. Default: 3, or all if fewer.")
+        int | None,
+        typer.Option(
+            min=1, help="How many raters judge each pair. Default: 3, or all of them if fewer."
+        ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="At most so many exchanges, drawn by the seed.")
+        int | None,
+        typer.Option(min=1, help="Maximum number of exchanges, drawn at random by the seed."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Same seed and outputs, same study.")] = 0,
+    seed: Annotated[int, typer.Option(help="The same seed and outputs give the same study.")] = 0,
     criterion: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=QUESTION, once or more. Default: empathic, fluent, specific."),
+        typer.Option(
+            help="Question for raters as NAME=QUESTION; may be repeated. Default: empathic, "
+            "fluent, specific."
+        ),
     ] = None,
     ties: Annotated[bool, typer.Option(help="Offer the answer “no difference”.")] = True,
     repeats: Annotated[
-        int, typer.Option(min=0, help="Pairs that a rater sees again, sides swapped.")
+        int,
+        typer.Option(min=0, help="Number of pairs that each rater sees again, with sides swapped."),
     ] = 4,
     practice: Annotated[
-        str, typer.Option(help="A file of seeker_post, better, worse, note; or built-in; or none.")
+        str,
+        typer.Option(
+            help="Practice pairs: a file with seeker_post, better, worse and note; built-in; or "
+            "none."
+        ),
     ] = "built-in",
     attention: Annotated[
-        str, typer.Option(help="A file of seeker_post, better, worse; or built-in; or none.")
+        str,
+        typer.Option(
+            help="Attention checks: a file with seeker_post, better and worse; built-in; or none."
+        ),
     ] = "built-in",
     minimum_attention: Annotated[
-        float, typer.Option(min=0, max=1, help="Exclude raters who pass a smaller share of checks.")
+        float,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Exclude raters who pass a smaller share of the attention checks than this.",
+        ),
     ] = 0.75,
     minimum_seconds: Annotated[
-        float, typer.Option(min=0, help="Exclude raters whose median pair takes less.")
+        float,
+        typer.Option(
+            min=0,
+            help="Exclude raters whose median time per pair is shorter than this, in seconds.",
+        ),
     ] = 3.0,
-    title: Annotated[str, typer.Option(help="What raters see at the top.")] = "Comparing replies",
-    consent: Annotated[Path | None, typer.Option(help="A text file for the consent page.")] = None,
-    instructions: Annotated[Path | None, typer.Option(help="A text file, likewise.")] = None,
+    title: Annotated[
+        str, typer.Option(help="Title that raters see at the top of the pages.")
+    ] = "Comparing replies",
+    consent: Annotated[
+        Path | None,
+        typer.Option(help="Text file for the consent page, instead of the built-in text."),
+    ] = None,
+    instructions: Annotated[
+        Path | None,
+        typer.Option(help="Text file for the instructions, instead of the built-in text."),
+    ] = None,
     help_resources: Annotated[
-        Path | None, typer.Option(help="A text file: one line per resource, on every page.")
+        Path | None,
+        typer.Option(
+            help="Text file of help resources, one per line, for every page, instead of the "
+            "built-in ones."
+        ),
     ] = None,
     include_crisis: Annotated[
-        bool, typer.Option("--include-crisis", help="Keep posts that the safety gate holds back.")
+        bool,
+        typer.Option("--include-crisis", help="Keep posts that the safety gate would hold back."),
     ] = False,
     allow_unsafe_candidates: Annotated[
         bool,
         typer.Option(
             "--allow-unsafe-candidates",
-            help="Show replies too that the output gate would reject. Recorded in the study.",
+            help="Also show replies that the output gate would reject. The study records this.",
         ),
     ] = False,
 ) -> None:
@@ -132,7 +169,9 @@ def create(
     if study.unsafe_candidates:
         print("warning: no output gate has seen the replies (--allow-unsafe-candidates).")
     for name, count in named_in_posts(study).items():
-        print(f"warning: the posts of {count:,} pairs say {name!r}, a system's name: have a look.")
+        print(
+            f"warning: the posts of {count:,} pairs contain {name!r}, a system's name: check them."
+        )
 
 
 def show_created(study: Study, output: Path) -> None:
@@ -202,7 +241,7 @@ def read_output(row: Row, key_of: Callable[[Cells], str]) -> Output:
         )
     history = row.cells.get("history") or ()
     if isinstance(history, str) or not all(isinstance(turn, str) for turn in history):
-        raise UserError(f"{where}: history is a list of texts.")
+        raise UserError(f"{where}: history must be a list of texts.")
     original = row.cells.get("response_post") if "rewritten_response" in row.cells else ""
     own = original if isinstance(original, str) else ""
     return Output(key_of(row.cells), seeker_post, reply, tuple(history), where, own)

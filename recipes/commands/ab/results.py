@@ -34,8 +34,8 @@ EXPORT = examples(
 IMPORT = examples(
     "rewriting ab import study results-1.json results-2.json",
 )
-Folder = Annotated[Path, typer.Argument(metavar="STUDY_DIR", help="The folder of the study.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
+Folder = Annotated[Path, typer.Argument(metavar="STUDY_DIR", help="Folder of the study.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")]
 
 
 class Format(StrEnum):
@@ -54,27 +54,44 @@ def refuse_existing(*paths: Path | None, overwrite: bool) -> None:
 
 def plan(
     win_rate: Annotated[
-        float, typer.Option(min=0, max=1, help="The smallest win rate to find, without ties.")
+        float,
+        typer.Option(
+            min=0, max=1, help="Smallest win rate that the study should detect, with ties left out."
+        ),
     ] = 0.65,
-    power: Annotated[float, typer.Option(min=0.05, max=0.99, help="The chance to find it.")] = 0.8,
-    criteria: Annotated[int, typer.Option(min=1, help="Tests at once: criteria × pairs.")] = 3,
-    tie_rate: Annotated[float, typer.Option(min=0, max=0.9, help="Share of ties expected.")] = 0.15,
+    power: Annotated[
+        float,
+        typer.Option(
+            min=0.05, max=0.99, help="Probability of detecting that win rate (statistical power)."
+        ),
+    ] = 0.8,
+    criteria: Annotated[
+        int, typer.Option(min=1, help="Number of tests made at once: criteria × pairs of systems.")
+    ] = 3,
+    tie_rate: Annotated[float, typer.Option(min=0, max=0.9, help="Expected share of ties.")] = 0.15,
     rater_correlation: Annotated[
-        float, typer.Option(min=0, max=0.9, help="How alike two votes of one rater are.")
+        float,
+        typer.Option(min=0, max=0.9, help="Expected correlation between two votes of one rater."),
     ] = 0.03,
     item_correlation: Annotated[
-        float, typer.Option(min=0, max=0.9, help="How alike two votes on one pair are.")
+        float,
+        typer.Option(min=0, max=0.9, help="Expected correlation between two votes on one pair."),
     ] = 0.1,
     raters: Annotated[
-        list[int] | None, typer.Option(min=2, help="Numbers of raters to plan for.")
+        list[int] | None, typer.Option(min=2, help="Number of raters to plan for; may be repeated.")
     ] = None,
     votes_per_item: Annotated[
-        int | None, typer.Option(min=1, help="Raters per pair. Default: all of them.")
+        int | None,
+        typer.Option(min=1, help="How many raters judge each pair. Default: all of them."),
     ] = None,
     simulate: Annotated[
-        bool, typer.Option(help="Confirm each plan in 2,000 simulated studies.")
+        bool,
+        typer.Option(
+            help="Check each plan with 2,000 simulated studies, and add pairs until its power is "
+            "reached."
+        ),
     ] = True,
-    json: Annotated[Path | None, typer.Option(help="Write the plans to this file.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the plans to this JSON file.")] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """How many pairs and raters does a study need?
@@ -83,11 +100,9 @@ def plan(
     left out, Holm over all criteria. Says so where raters are too few for any number of pairs.
     """
     if abs(win_rate - 0.5) < 1e-9 or win_rate in (0, 1):
-        raise UserError("--win-rate is a difference to find: between 0 and 1, and not 0.5.")
+        raise UserError("--win-rate must lie between 0 and 1 and differ from 0.5, a draw.")
     if rater_correlation + item_correlation > 0.9:
-        raise UserError(
-            "--rater-correlation and --item-correlation leave no chance to single votes."
-        )
+        raise UserError("--rater-correlation and --item-correlation must be 0.9 or less together.")
     refuse_existing(json, overwrite=overwrite)
     with extra_needed("ab"):
         from rewriting.ab.study.plan import RATERS, Assumptions, confirmed, plan_json, plans
@@ -140,9 +155,11 @@ def open_study(folder: Path) -> tuple[Study, Store]:
 
 def report(
     study_dir: Folder,
-    json: Annotated[Path | None, typer.Option(help="Write every figure to this file.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write the page to this file.")] = None,
-    csv: Annotated[Path | None, typer.Option(help="Write the win rates to this file.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write every figure to this JSON file.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write the report page to this HTML file.")
+    ] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write the win rates to this CSV file.")] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """What raters prefer: win rates, tests, intervals, agreement, and how good the votes are."""
@@ -173,29 +190,46 @@ def report(
 
 def export(
     study_dir: Folder,
-    output: Annotated[Path, typer.Option(help="The file; for sheets, the folder.")],
+    output: Annotated[
+        Path, typer.Option(help="File to write; with format sheet, the folder for the sheets.")
+    ],
     format: Annotated[
-        Format | None, typer.Option(help="Default: what the name of the file says.")
+        Format | None,
+        typer.Option(help="Format of the output. Default: by the file's extension, csv or jsonl."),
     ] = None,
     criterion: Annotated[
-        str | None, typer.Option(help="For trl: which preferences. Default: the first.")
+        str | None,
+        typer.Option(
+            help="With trl: criterion whose preferences are exported. Default: the first."
+        ),
     ] = None,
     per_vote: Annotated[
-        bool, typer.Option("--per-vote", help="For trl: a row per vote, not per majority.")
+        bool,
+        typer.Option("--per-vote", help="With trl: one row per vote, instead of one per majority."),
     ] = False,
     conversational: Annotated[
-        bool, typer.Option("--conversational", help="For trl: messages instead of texts.")
+        bool,
+        typer.Option(
+            "--conversational", help="With trl: write chat messages instead of plain texts."
+        ),
     ] = False,
     all_revisions: Annotated[
-        bool, typer.Option("--all-revisions", help="For csv and jsonl: changed votes too.")
+        bool,
+        typer.Option(
+            "--all-revisions", help="With csv and jsonl: also write votes that were changed later."
+        ),
     ] = False,
     rater: Annotated[
-        list[int] | None, typer.Option(min=1, help="For sheets: these raters only.")
+        list[int] | None,
+        typer.Option(
+            min=1, help="With sheet: export only the sheet of this rater; may be repeated."
+        ),
     ] = None,
     keep_personal_data: Annotated[
         bool,
         typer.Option(
-            "--keep-personal-data", help="Keep mail addresses, numbers, handles and links."
+            "--keep-personal-data",
+            help="Keep mail addresses, phone numbers, handles and links in the texts.",
         ),
     ] = False,
     overwrite: Overwrite = False,

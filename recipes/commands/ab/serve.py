@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rewriting.ab.study.store import Store
     from rewriting.ab.study.study import Study
 
-StudyFolder = Annotated[Path, typer.Argument(metavar="STUDY_DIR", help="The study's folder.")]
+StudyFolder = Annotated[Path, typer.Argument(metavar="STUDY_DIR", help="Folder of the study.")]
 SERVE = examples(
     "rewriting ab serve study",
     "rewriting ab serve study --host 0.0.0.0 --port 80",
@@ -40,21 +40,33 @@ BACKUP = examples(
 def serve(
     study: StudyFolder,
     host: Annotated[
-        str, typer.Option(help="127.0.0.1 answers this machine only; 0.0.0.0 answers all.")
+        str,
+        typer.Option(
+            help="Address to listen on: 127.0.0.1 answers this machine only, 0.0.0.0 answers all."
+        ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free port.")
+    ] = 8000,
     return_after: Annotated[
-        float, typer.Option(min=0.01, help="Hours without a sign after which work returns.")
+        float,
+        typer.Option(
+            min=0.01,
+            help="Hours without a sign of a rater after which their open pairs return to the pool.",
+        ),
     ] = 48.0,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
-            help="A name that this server is reached by, such as study.example.org. Addresses, "
-            "localhost and this machine's own name need none."
+            help="Host name that this server is reached by, such as study.example.org; may be "
+            "repeated. Addresses, localhost and this machine's own name need none."
         ),
     ] = None,
     behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="Believe a local proxy who the client is.")
+        bool,
+        typer.Option(
+            "--behind-proxy", help="Trust a local proxy to say which address a client has."
+        ),
     ] = False,
 ) -> None:
     """Serve the rating pages until interrupted (Ctrl-C), and an admin page with its own link.
@@ -93,13 +105,14 @@ def serve(
 def links(
     study: StudyFolder,
     base_url: Annotated[
-        str, typer.Option(help="What the links begin with.")
+        str, typer.Option(help="Address that the links begin with.")
     ] = "http://127.0.0.1:8000",
     renew: Annotated[
-        list[int] | None, typer.Option(help="Give this rater a new link; the old one ends.")
+        list[int] | None,
+        typer.Option(help="Give this rater a new link and end the old one; may be repeated."),
     ] = None,
     add: Annotated[
-        int, typer.Option(min=0, help="So many more raters, who take what others left behind.")
+        int, typer.Option(min=0, help="Number of raters to add; they take what others left behind.")
     ] = 0,
 ) -> None:
     """Print links for raters who have none. A link is shown once: only its hash is kept."""
@@ -121,7 +134,7 @@ def links(
 
 def revoke(
     study: StudyFolder,
-    rater: Annotated[list[int], typer.Argument(help="The raters whose links end.")],
+    rater: Annotated[list[int], typer.Argument(help="Numbers of the raters whose links end.")],
 ) -> None:
     """End raters' links at once. Their votes stay; their open pairs return to the pool."""
     from rewriting.ab.study.store import Store
@@ -137,8 +150,10 @@ def revoke(
 
 def backup(
     study: StudyFolder,
-    output: Annotated[Path, typer.Option(help="The folder of the copy, a study like the first.")],
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace that copy.")] = False,
+    output: Annotated[Path, typer.Option(help="Folder for the copy, which is a complete study.")],
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an older copy of the same study.")
+    ] = False,
 ) -> None:
     """Copy a study with all votes, also while it is being served."""
     import shutil

@@ -16,19 +16,22 @@ EPILOG = examples(
 
 def push(
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Of a trained policy, with its card.")
+        Path,
+        typer.Argument(metavar="FOLDER", help="Folder of a trained policy, with its model card."),
     ],
-    name: Annotated[str, typer.Argument(metavar="ORG/NAME", help="What it is called on the hub.")],
+    name: Annotated[
+        str, typer.Argument(metavar="ORG/NAME", help="Name of the repository on the hub.")
+    ],
     licence: Annotated[
         str | None,
         typer.Option(
             "--license",
-            help="The licence that the card names, such as apache-2.0. What the policy learnt from "
-            "may forbid some.",
+            help="Licence that the model card names, such as apache-2.0. The data that the policy "
+            "was trained on may forbid some.",
         ),
     ] = None,
     public: Annotated[
-        bool, typer.Option("--public", help="Let everybody see a new repository.")
+        bool, typer.Option("--public", help="Make a new repository public instead of private.")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would be sent; no network is used.")
@@ -51,7 +54,7 @@ def push(
     head, card = with_head((folder / CARD).read_text("utf-8"), described, licence)
     show(folder, name, sent, left, head)
     if model := local_model(folder, described):
-        typer.echo(f"warning: it stands on {model}, which others cannot load by that name.")
+        typer.echo(f"warning: it is built on {model}, which others cannot load by that name.")
     if "\nlicense:" not in head:
         typer.echo("warning: the card names no licence; --license says which one it has.")
     if dry_run:

@@ -30,7 +30,7 @@ def audit_rewrites(path: Path, rewards: RewardSum, seed: int) -> dict[str, Any]:
     rows = read_rewrites(path)
     changed = [row for row in rows if row["sentences"]]
     if len({row["seeker_post"] for row in changed}) < 2:
-        raise UserError(f"{path}: an audit needs rewrites of two posts at least that changed.")
+        raise UserError(f"{path}: an audit needs changed rewrites under at least two posts.")
     hosts = other_rows(changed, seed)
     moved = [said_to(host, row) for host, row in zip(hosts, changed, strict=True)]
     home = paid(rewards, changed, [row["rewritten_response"] for row in changed])

@@ -58,36 +58,47 @@ class Config:
     )
     split: str = field(
         default="all",
-        metadata={"help": "Only the rows of this split by seeker: train, dev, test; or all."},
+        metadata={
+            "help": "Use only the rows of this split by seeker: train, dev or test; all: every row."
+        },
     )
     stock: str = field(
         default="",
         metadata={
-            "help": "A text file of stock sentences, one a line, # for comments; '': the list in "
+            "help": "Text file of stock sentences, one per line, # for comments; '': the list in "
             "rewards/audit/stock.txt."
         },
     )
     rewrites: str = field(
         default="",
         metadata={
-            "help": "A .jsonl of `rewriting rewrite`: audit its new sentences instead, at home and "
-            "under another post; data, split, stock, limit and html are not used."
+            "help": "File (.jsonl) of `rewriting rewrite`: audit its new sentences under their own "
+            "and another post; data, split, stock, limit and html are ignored."
         },
     )
     rewards: str = field(
         default=PARTNER_REWARDS,
-        metadata={"help": "The rewards to audit, as YAML; by default those of train.py partner."},
+        metadata={
+            "help": "Reward terms and weights to audit, as YAML; by default those of train.py "
+            "partner."
+        },
     )
     limit: int = field(
-        default=0, metadata={"help": "Audit the first so many posts with such a sentence; 0: all."}
+        default=0,
+        metadata={
+            "help": "Maximum number of posts to audit, starting from the first with a suitable "
+            "sentence; 0: all."
+        },
     )
     seed: int = field(
         default=0,
-        metadata={"help": "Draws the sentences of other posts, and the posts that --html shows."},
+        metadata={
+            "help": "Seed for drawing other posts' sentences, and the posts that --html shows."
+        },
     )
-    json: str = field(default="", metadata={"help": "Write the figures to this file."})
-    html: str = field(default="", metadata={"help": "Write the report to this file."})
-    overwrite: bool = field(default=False, metadata={"help": "Replace the files."})
+    json: str = field(default="", metadata={"help": "Write the figures to this JSON file."})
+    html: str = field(default="", metadata={"help": "Write the report to this HTML file."})
+    overwrite: bool = field(default=False, metadata={"help": "Replace existing files."})
 
 
 def run(config: Config) -> dict[str, Any]:

@@ -30,8 +30,8 @@ class Config:
     systems: str = field(
         default="human,emprl-sft,emprl",
         metadata={
-            "help": "Separated by commas: human, a policy's name or folder, model:NAME (a language "
-            "model as it is), or a file of outputs; label=… names it."
+            "help": "Systems to compare, by commas: human, a policy's name or folder, model:NAME "
+            "(an untrained language model), or a file of outputs; label=… names one."
         },
     )
     data: str = field(
@@ -40,37 +40,58 @@ class Config:
     )
     split: str = field(
         default="all",
-        metadata={"help": "Only the rows of this split by seeker: train, dev, test; or all."},
+        metadata={
+            "help": "Use only the rows of this split by seeker: train, dev or test; all: every row."
+        },
     )
-    limit: int = field(default=0, metadata={"help": "Take the first so many rows; 0: all."})
+    limit: int = field(
+        default=0,
+        metadata={"help": "Maximum number of rows to use, starting from the first; 0: all."},
+    )
     shuffle: bool = field(
-        default=False, metadata={"help": "Draw the rows of the limit at random, by the seed."}
+        default=False,
+        metadata={
+            "help": "With limit: draw the rows at random, by the seed, instead of taking the first."
+        },
     )
     model: str = field(
         default="epitome",
         metadata={
-            "help": "The identifier: epitome, a folder of train.py, judge:MODEL, or "
-            "ensemble:NAME,NAME."
+            "help": "Identifier that measures levels of empathy: in-context, grounded, epitome, a "
+            "folder of train.py, judge:MODEL, or ensemble:NAME,NAME."
         },
     )
     language_model: str = field(
-        default="smollm2-135m", metadata={"help": "The judge of perplexity."}
+        default="smollm2-135m",
+        metadata={"help": "Language model that perplexity is measured with."},
     )
     temperature: float = field(
-        default=0.0, metadata={"help": "Of all generators; 0: that of each policy."}
+        default=0.0,
+        metadata={"help": "Sampling temperature of all generators; 0: that of each policy."},
     )
-    top_p: float = field(default=0.0, metadata={"help": "The same: what is unlikely is cut off."})
-    seed: int = field(default=0, metadata={"help": "Of the responses and of the intervals."})
-    json: str = field(default="", metadata={"help": "Write the figures to this file."})
-    html: str = field(default="", metadata={"help": "Write the report to this file."})
+    top_p: float = field(
+        default=0.0,
+        metadata={"help": "Top-p (nucleus sampling) of all generators; 0: that of each policy."},
+    )
+    seed: int = field(
+        default=0, metadata={"help": "Seed for sampling the responses and for the intervals."}
+    )
+    json: str = field(default="", metadata={"help": "Write the figures to this JSON file."})
+    html: str = field(default="", metadata={"help": "Write the report to this HTML file."})
     samples: int = field(
-        default=40, metadata={"help": "How many exchanges the report shows, spread over the rows."}
+        default=40,
+        metadata={
+            "help": "Number of exchanges that the report shows, spread evenly over the rows."
+        },
     )
     outputs: str = field(
         default="",
-        metadata={"help": "Folder for the responses and their levels, a .jsonl of each system."},
+        metadata={
+            "help": "Folder for the responses and their levels, a .jsonl file per system; '': they "
+            "are not written."
+        },
     )
-    overwrite: bool = field(default=False, metadata={"help": "Replace the files."})
+    overwrite: bool = field(default=False, metadata={"help": "Replace existing files."})
 
 
 def run(config: Config) -> dict[str, Any]:

@@ -15,7 +15,9 @@ from rewriting.statistics.paired import Difference, paired_difference
 def chosen_system(against: str, systems: Sequence[str]) -> str:
     """The system that the others are held against; by default the first one."""
     if against and against not in systems:
-        raise UserError(f"--against {against}: the systems are {', '.join(systems)}.")
+        raise UserError(
+            f"--against {against} is none of the systems; the systems are {', '.join(systems)}."
+        )
     return against or next(iter(systems))
 
 

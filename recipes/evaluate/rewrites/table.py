@@ -36,14 +36,15 @@ class Config:
     systems: str = field(
         default="original,generic,prompted",
         metadata={
-            "help": "Separated by commas: original, a policy's name or folder, POLICY@N for the "
-            "best of N samples, or a file of outputs (rewritten_response beside the two posts or "
-            "the id); label=… names it."
+            "help": "Systems to compare, by commas: original, a policy's name or folder, POLICY@N "
+            "(best of N), or a file of outputs; label=… names one (docs/evaluation.md)."
         },
     )
     against: str = field(
         default="",
-        metadata={"help": "The system that the others are tested against; '': the first one."},
+        metadata={
+            "help": "System that the others are compared with in paired tests; '': the first one."
+        },
     )
     data: str = field(
         default="sample:test",
@@ -51,50 +52,71 @@ class Config:
     )
     split: str = field(
         default="all",
-        metadata={"help": "Only the rows of this split by seeker: train, dev, test; or all."},
+        metadata={
+            "help": "Use only the rows of this split by seeker: train, dev or test; all: every row."
+        },
     )
-    limit: int = field(default=0, metadata={"help": "Take the first so many rows; 0: all."})
+    limit: int = field(
+        default=0,
+        metadata={"help": "Maximum number of rows to use, starting from the first; 0: all."},
+    )
     max_empathy: int = field(
         default=6,
-        metadata={"help": "Only rows whose original has at most this empathy, by the identifier."},
+        metadata={
+            "help": "Use only rows whose original reply has at most this total empathy, 0 to 6, by "
+            "the identifier."
+        },
     )
     model: str = field(
         default="in-context",
         metadata={
-            "help": "The identifier: in-context, grounded, epitome, a folder of train.py, "
-            "judge:MODEL, or ensemble:NAME,NAME."
+            "help": "Identifier that measures empathy: in-context, grounded, epitome, a folder of "
+            "train.py, judge:MODEL, or ensemble:NAME,NAME."
         },
     )
     language_model: str = field(
-        default="smollm2-135m", metadata={"help": "The language model of perplexity."}
+        default="smollm2-135m",
+        metadata={"help": "Language model that perplexity is measured with."},
     )
     sentence_encoder: str = field(
-        default="minilm-l6", metadata={"help": "The sentence encoder of specificity."}
+        default="minilm-l6",
+        metadata={"help": "Sentence encoder that specificity is measured with."},
     )
     rewards: str = field(
-        default="", metadata={"help": "Reward terms to measure as well, as YAML; '': none."}
+        default="", metadata={"help": "Further reward terms to measure, as YAML; '': none."}
     )
     judge: str = field(
         default="",
         metadata={
-            "help": "A language model that compares every rewrite with its original: a model's "
-            "name, or options as YAML, '{model: NAME, endpoint: URL}' (docs/judge.md); '': none."
+            "help": "Language model that compares every rewrite with its original: a name, or YAML "
+            "such as '{model: NAME, endpoint: URL}' (docs/judge.md); '': none."
         },
     )
     ranked_by: str = field(
         default="",
-        metadata={"help": "What ranks the samples of POLICY@N, as YAML; '': as rewriting rewrite."},
+        metadata={
+            "help": "Rewards that rank the samples of POLICY@N, as YAML; '': the default rewards "
+            "of train.py partner."
+        },
     )
-    seed: int = field(default=0, metadata={"help": "Of the rewrites and of the intervals."})
-    json: str = field(default="", metadata={"help": "Write the figures to this file."})
-    html: str = field(default="", metadata={"help": "Write the report to this file."})
+    seed: int = field(
+        default=0, metadata={"help": "Seed for sampling the rewrites and for the intervals."}
+    )
+    json: str = field(default="", metadata={"help": "Write the figures to this JSON file."})
+    html: str = field(default="", metadata={"help": "Write the report to this HTML file."})
     samples: int = field(
-        default=40, metadata={"help": "How many exchanges the report shows, spread over the rows."}
+        default=40,
+        metadata={
+            "help": "Number of exchanges that the report shows, spread evenly over the rows."
+        },
     )
     log: str = field(
-        default="", metadata={"help": "The log.jsonl of a training, for curves in the report."}
+        default="",
+        metadata={
+            "help": "The log.jsonl of a training run, whose curves the report shows; '': none."
+        },
     )
-    overwrite: bool = field(default=False, metadata={"help": "Replace the files."})
+    overwrite: bool = field(default=False, metadata={"help": "Replace existing files."})
 
 
 def run(config: Config) -> dict[str, Any]:

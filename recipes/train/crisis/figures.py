@@ -85,7 +85,10 @@ def choose_bars(
         (_of(reader, ordinary, "ordinary"), ordinary_alarms, CRISIS_ORDINARY),
     ]
     if not groups[0][0] or not crises:
-        raise UserError("the bars are chosen on dev messages of both labels, and one is missing.")
+        raise UserError(
+            "the bars are chosen on dev messages of both labels, crisis and benign, and one of the "
+            "labels is missing."
+        )
     alike = max(lowest_possible(rows, share, None) for rows, share, _ in groups)
     choices = [(alike, alike)]
     weak = (one.probability for rows, _, _ in groups for one in rows if one.weak)

@@ -43,38 +43,54 @@ class Config:
 
     output: str = field(
         default="runs/crisis",
-        metadata={"help": "Folder for the reader, checkpoints and log; the same one goes on."},
+        metadata={
+            "help": "Folder for the model, checkpoints, log and loss curve. Give the same folder "
+            "again to resume a run."
+        },
     )
     data: str = field(
         default="",
         metadata={
-            "help": "Folder with crisis_train.jsonl and _dev, _test; '': the bundled ones.",
+            "help": "Folder with crisis_train.jsonl, crisis_dev.jsonl and crisis_test.jsonl; '': "
+            "the bundled files.",
             "folder": True,
         },
     )
     ordinary: bool = field(
         default=True,
         metadata={
-            "help": "Train on bundled ordinary posts too, as benign messages; others are kept "
-            "apart to choose the bars by."
+            "help": "Also train on bundled ordinary posts, as benign messages; some of them are "
+            "held out to choose the bars (decision thresholds)."
         },
     )
     noisy: float = field(
         default=0.3,
-        metadata={"help": "Share of messages that are read a second time, with spelling noise."},
+        metadata={
+            "help": "Share of messages that are also trained on as a copy with spelling noise."
+        },
     )
     mixed: float = field(
         default=0.1,
-        metadata={"help": "Share of messages that are read again beside an ordinary post."},
+        metadata={
+            "help": "Share of messages that are also trained on as a copy joined with an ordinary "
+            "post."
+        },
     )
     encoder: str = field(
         default="minilm-l6", metadata={"help": "Encoder: a short name, a folder or a hub id."}
     )
     layers: int = field(
-        default=0, metadata={"help": "Layers of the encoder that are used, from the first; 0: all."}
+        default=0,
+        metadata={"help": "Number of encoder layers that are used, from the first; 0: all."},
     )
     rank: int = field(default=6, metadata={"help": "Rank of the LoRA matrices."})
-    max_tokens: int = field(default=128, metadata={"help": "Longer windows are cut to this."})
+    max_tokens: int = field(
+        default=128,
+        metadata={
+            "help": "Maximum length of a window that a message is read in, in tokens; longer ones "
+            "are cut."
+        },
+    )
     epochs: int = field(default=3, metadata={"help": "Passes over the training messages."})
     batch_size: int = field(
         default=32, metadata={"help": "Messages per optimizer step, over all processes."}
@@ -83,24 +99,36 @@ class Config:
         default=1e-3, metadata={"help": "Peak learning rate, after the linear warm-up."}
     )
     smoothing: float = field(
-        default=0.02, metadata={"help": "A crisis counts as 1 less this, a benign message as this."}
+        default=0.02,
+        metadata={
+            "help": "Label smoothing: the target is 1 minus this for a crisis, and this for a "
+            "benign message."
+        },
     )
     kind_weight: float = field(
-        default=0.3, metadata={"help": "Weight of the loss of the kind beside that of the crisis."}
+        default=0.3,
+        metadata={
+            "help": "Weight of the loss for the kind of crisis, relative to the loss for crisis or "
+            "benign."
+        },
     )
     false_alarms: float = field(
         default=0.04,
         metadata={
-            "help": "Share of benign dev messages, and of bundled posts of plain trouble, that the "
-            "gate may hold back."
+            "help": "Largest share of benign dev messages, and of bundled posts about everyday "
+            "trouble, that the gate may hold back."
         },
     )
     ordinary_alarms: float = field(
-        default=0.01, metadata={"help": "The same share of bundled ordinary posts."}
+        default=0.01,
+        metadata={"help": "Largest share of bundled ordinary posts that the gate may hold back."},
     )
     test: bool = field(
         default=False,
-        metadata={"help": "Measure the test part and the other languages; list every look at it."},
+        metadata={
+            "help": "Also measure the test part and the other languages; keep a list of every time "
+            "you do."
+        },
     )
     report_to: str = borrowed(Shared, "report_to")
     seed: int = field(default=0, metadata={"help": "The same seed gives the same model."})

@@ -45,7 +45,7 @@ def with_expected_targets(exchanges: Sequence[Exchange], encoder: Any) -> list[E
         own = levels[mechanism]
         shares = np.eye(len(LEVELS))[own].mean(axis=0)
         logger.info(
-            "expected %s: log loss %.3f, of the shares of the levels alone %.3f",
+            "expected targets of %s: log loss %.3f; with the mean shares of the levels: %.3f",
             mechanism,
             _log_loss(probabilities, own),
             _log_loss(np.tile(shares, (len(own), 1)), own),
@@ -63,7 +63,7 @@ def conversations(exchanges: Sequence[Exchange]) -> list[int]:
     if len(numbers) < 2 * FOLDS:
         raise UserError(
             f"expected_targets needs {2 * FOLDS} conversations or more, not {len(numbers)}. "
-            "Train on more, or turn it off."
+            "Train on more data, or turn it off."
         )
     return [numbers[name] for name in names]
 

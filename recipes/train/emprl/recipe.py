@@ -41,108 +41,151 @@ class Config:
 
     output: str = setting(
         "runs/emprl",
-        "Folder for policy, checkpoints, log, curves. Same folder: go on.",
+        "Folder for the policy, checkpoints, log and curves. Give the same folder again to resume "
+        "a run.",
         may_change=True,
     )
     stage: str = setting(
-        "both", "sft, ppo (from `from_policy`), or both, one after one.", choices=STAGES
+        "both",
+        "Which stages run: sft (supervised), ppo (from from_policy), or both, one after the other.",
+        choices=STAGES,
     )
     data: str = field(
         default="sample",
-        metadata={"help": "Conversations: sources by commas; of a folder its train file, if any."},
+        metadata={
+            "help": "Conversations to train on: files, folders, hub ids or sample, separated by "
+            "commas. In a folder with a train file, only that one is read."
+        },
     )
     max_rows: int = setting(
         0,
-        "Greatest number of exchanges of each source and split, drawn at random; 0 takes all.",
+        "Maximum number of exchanges taken from each source and split, drawn at random; 0: all.",
         least=0,
     )
     keep_crisis: bool = field(
-        default=False, metadata={"help": "Train on posts that the safety gate calls a crisis too."}
+        default=False, metadata={"help": "Also train on posts that the safety gate calls a crisis."}
     )
     from_policy: str = field(
         default="emprl-sft",
-        metadata={"help": "Where stage ppo starts: emprl-sft (shipped), or a folder."},
+        metadata={"help": "Policy that stage ppo starts from: emprl-sft (shipped) or a folder."},
     )
     model: str = field(
         default="flan-t5-small",
-        metadata={"help": "Encoder-decoder or causal model: a short name, folder or hub id."},
+        metadata={
+            "help": "Encoder-decoder or causal language model of a new policy: a short name, a "
+            "folder or a hub id."
+        },
     )
     attention: str = borrowed(ModelOptions, "attention")
     load_in_4bit: bool = borrowed(ModelOptions, "load_in_4bit")
     compile: bool = borrowed(ModelOptions, "compile")
     identifier: str = field(
         default="epitome",
-        metadata={"help": "Who measures levels: epitome, a folder, or ensemble:NAME,NAME."},
+        metadata={
+            "help": "Identifier that measures levels of empathy: epitome, a folder, or "
+            "ensemble:NAME,NAME."
+        },
     )
     target_levels_file: str = setting(
         "",
-        "File that keeps target levels, for several runs; '': in OUTPUT.",
+        "File for the target levels (those of the human responses), which several runs may share; "
+        "'': one in OUTPUT.",
         may_change=True,
     )
     expected_targets: bool = field(
         default=False,
         metadata={
-            "help": "Reward the levels that people usually show in such a conversation, not those "
-            "of one person."
+            "help": "Reward the levels that people are expected to show in such a conversation, "
+            "not those of the one human response."
         },
     )
     balance: int = setting(
         1,
-        "Label so many times the exchanges that the steps use, and draw from them with "
-        "rarer levels more often; 1: as they come.",
+        "Label this many times the exchanges that the steps use, and draw those with rarer levels "
+        "more often; 1: use them as they come.",
         least=1,
     )
     rewards: str = field(
         default="{level_alignment: 1.0}",
-        metadata={"help": "Name → weight, as YAML. Weight 0: logged only. path.py:function too."},
+        metadata={
+            "help": "Reward terms and their weights, as YAML; weight 0 only logs a term. "
+            "path.py:function names one of your own."
+        },
     )
     reward_batch_size: int = borrowed(Shared, "reward_batch_size")
-    adapter: str = field(default="prefix", metadata={"help": "What is trained: prefix or lora."})
-    num_virtual_tokens: int = field(default=20, metadata={"help": "Length of the prefix."})
-    rank: int = field(default=16, metadata={"help": "Rank of the LoRA matrices."})
+    adapter: str = field(
+        default="prefix", metadata={"help": "Adapter that is trained: prefix or lora."}
+    )
+    num_virtual_tokens: int = field(
+        default=20,
+        metadata={"help": "With adapter prefix: number of virtual tokens in the prefix."},
+    )
+    rank: int = field(
+        default=16, metadata={"help": "With adapter lora: rank of the LoRA matrices."}
+    )
     max_context_tokens: int = field(
-        default=128, metadata={"help": "A longer conversation loses its oldest turns."}
+        default=128,
+        metadata={
+            "help": "Maximum length of a conversation, in tokens; longer ones lose their oldest "
+            "turns."
+        },
     )
     max_new_tokens: int = field(
-        default=40, metadata={"help": "Greatest number of tokens of a response."}
+        default=40,
+        metadata={"help": "Maximum length of a response, in tokens, its end token included."},
     )
     temperature: float = borrowed(Shared, "temperature")
     top_p: float = borrowed(Shared, "top_p")
 
-    sft_steps: int = setting(60, "Steps of the first stage.", least=1)
+    sft_steps: int = setting(60, "Supervised stage: optimizer steps.", least=1)
     sft_batch_size: int = setting(
-        16, "Exchanges per step of the first stage, over all processes.", least=1
+        16, "Supervised stage: exchanges per optimizer step, over all processes.", least=1
     )
     sft_micro_batch_size: int = setting(
-        16, "How many of them are in memory at once.", least=1, may_change=True
+        16,
+        "Supervised stage: exchanges in memory at once, per process; it changes no result.",
+        least=1,
+        may_change=True,
     )
     sft_learning_rate: float = setting(
-        5e-2, "Peak learning rate there. A prefix wants a hundred times that of LoRA.", least=0
+        5e-2,
+        "Supervised stage: peak learning rate, after the linear warm-up. A prefix needs about a "
+        "hundred times that of LoRA.",
+        least=0,
     )
     sft_average: float = setting(
         0.0,
-        "Decay of the average of the weights to keep; 0: none.",
+        "Supervised stage: decay of the moving average of the weights, which is measured and "
+        "saved; 0: no average.",
         least=0,
         greatest=1,
     )
-    sft_dev_rows: int = setting(256, "Exchanges of its dev loss; 0: all.", least=0)
+    sft_dev_rows: int = setting(
+        256, "Supervised stage: maximum number of dev exchanges for the dev loss; 0: all.", least=0
+    )
 
     steps: int = borrowed(Settings, "steps", 16)
     ppo_temperature: float = field(
         default=1.0,
-        metadata={"help": "Of the policy that is trained: lower ones learn from fewer responses."},
+        metadata={
+            "help": "Sampling temperature of the policy while PPO trains it; at a lower one it "
+            "learns from fewer different responses."
+        },
     )
     batch_size: int = borrowed(
         Settings, "batch_size", 32, "Responses per step, over all processes."
     )
     minibatch_size: int = borrowed(Settings, "minibatch_size", 16)
     micro_batch_size: int = borrowed(
-        Settings, "micro_batch_size", 16, "Responses in memory at once; it changes no result."
+        Settings,
+        "micro_batch_size",
+        16,
+        "Responses in memory at once, per process; it changes no result.",
     )
     inner_epochs: int = borrowed(Settings, "inner_epochs")
     learning_rate: float = borrowed(Settings, "learning_rate", 2e-2)
     value_rate_factor: float = setting(
-        0.1, "The value head's learning rate, as a part of the policy's.", least=0
+        0.1, "Learning rate of the value head, as a multiple of the policy's.", least=0
     )
     max_grad_norm: float = borrowed(Settings, "max_grad_norm")
     clip: float = borrowed(Settings, "clip")
@@ -183,7 +226,7 @@ def run(config: Config) -> dict[str, Any]:
     splits = conversations(
         config.data, max_rows=config.max_rows, seed=config.seed, keep_crisis=config.keep_crisis
     )
-    logger.info("train: %s", shown(splits["train"]))
+    logger.info("training data: %s", shown(splits["train"]))
     if reward is not None:
         check_rows(config, splits)
     generator = start_generator(config)
@@ -246,7 +289,8 @@ def shares(config: Config, num_processes: int) -> str:
         if 0 < config.minibatch_size < num_processes:
             raise UserError(
                 f"minibatch_size {config.minibatch_size} leaves some of {num_processes} processes "
-                "without a response in an update. Make it as many, better several times as many."
+                f"without a response in an update. Make it {num_processes} or more, better several "
+                "times as many."
             )
         updated = f"{config.minibatch_size / num_processes:g}"
         parts.append(f"{rows} response(s) a step in PPO, {updated} of them in each update")

@@ -141,7 +141,7 @@ def read(file: Path) -> dict[str, Levels]:
     if not file.exists():
         return {}
     if not file.is_file():
-        raise UserError(f"{file} is a folder; targets is a file to keep target levels in.")
+        raise UserError(f"{file} is a folder; target_levels_file names a file.")
     return dict(_lines(file))
 
 

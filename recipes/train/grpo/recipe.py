@@ -62,50 +62,77 @@ class Config:
 
     output: str = setting(
         "runs/grpo",
-        "Folder for the policy, TRL's checkpoints and the log. Same folder: go on.",
+        "Folder for the policy, TRL's checkpoints and the log. Give the same folder again to "
+        "resume a run.",
         may_change=True,
     )
-    data: str = setting("sample", "Exchanges to train on, sources separated by commas.")
+    data: str = setting(
+        "sample", "Exchanges to train on: files, folders, hub ids or sample, separated by commas."
+    )
     model: str = borrowed(WarmSettings, "model")
     actions: str = setting(
         "rewrites",
-        "What the model does: write whole rewrites, or say edits of the sentences.",
+        "rewrites: the model writes whole replies anew; edits: it answers with edits of the "
+        "numbered sentences.",
         choices=ACTIONS,
     )
     columns: str = columns_field()
-    algorithm: str = setting("grpo", "TRL's algorithm: grpo or rloo.", choices=ALGORITHMS)
-    identifier: str = setting("in-context", "Who measures empathy: a name, or a folder.")
+    algorithm: str = setting(
+        "grpo", "Training algorithm, from TRL: grpo or rloo.", choices=ALGORITHMS
+    )
+    identifier: str = setting("in-context", "Identifier that measures empathy: a name or a folder.")
     rewards: str = setting(
-        REWARDS, "Name → weight, as YAML. Weight 0: logged only. path.py:function too."
+        REWARDS,
+        "Reward terms and their weights, as YAML; weight 0 only logs a term. path.py:function "
+        "names one of your own.",
     )
     unparsable_penalty: float = setting(
-        1.0, "For edits: taken off the reward of an answer that cannot be read.", least=0
+        1.0,
+        "With actions edits: penalty subtracted from the reward of an answer that cannot be read.",
+        least=0,
     )
     rank: int = borrowed(WarmSettings, "rank")
     alpha: int = borrowed(WarmSettings, "alpha")
     lora_layers: str = borrowed(WarmSettings, "lora_layers")
     steps: int = setting(20, "Optimizer steps.", least=1, may_change=True)
     batch_size: int = setting(4, "Exchanges per optimizer step, over all processes.", least=1)
-    num_samples: int = setting(4, "Samples of each exchange, which are compared.", least=2)
+    num_samples: int = setting(
+        4, "Number of answers sampled for each exchange and compared with each other.", least=2
+    )
     learning_rate: float = setting(1e-4, "Peak learning rate.", least=0)
     kl_weight: float = setting(
-        0.02, "TRL's beta, the weight of the KL to the start; 0: none.", least=0
+        0.02,
+        "Weight of the KL penalty that keeps the model near its start (TRL's beta); 0: no penalty.",
+        least=0,
     )
     max_prompt_tokens: int = borrowed(WarmSettings, "max_prompt_tokens")
     max_new_tokens: int = borrowed(WarmSettings, "max_new_tokens")
-    max_rows: int = setting(0, "Train on at most so many rows; 0: all.", least=0)
+    max_rows: int = setting(
+        0, "Maximum number of exchanges to train on, drawn at random; 0: all.", least=0
+    )
     keep_crisis: bool = borrowed(WarmSettings, "keep_crisis")
     warm_steps: int | None = borrowed(WarmSettings, "warm_steps", None)
     warm_data: str = borrowed(WarmSettings, "warm_data")
     warm_batch_size: int = borrowed(WarmSettings, "warm_batch_size")
     warm_learning_rate: float = borrowed(WarmSettings, "warm_learning_rate")
-    use_vllm: bool = setting(False, "Sample with vLLM, as TRL does (GPU).", may_change=True)
-    gradient_checkpointing: bool = setting(False, "Less memory, slower.", may_change=True)
+    use_vllm: bool = setting(
+        False, "Sample with vLLM, through TRL; needs a GPU and the package vllm.", may_change=True
+    )
+    gradient_checkpointing: bool = setting(
+        False,
+        "Recompute activations in the backward pass instead of keeping them: less memory, more "
+        "time, the same result.",
+        may_change=True,
+    )
     trl: str = setting(
         "{}", "Any other field of TRL's GRPOConfig or RLOOConfig, as YAML: '{loss_type: dapo}'."
     )
     save_every: int = setting(10, "Steps between two checkpoints.", least=1, may_change=True)
-    report_to: str = setting("none", "Trackers: tensorboard, wandb, …", may_change=True)
+    report_to: str = setting(
+        "none",
+        "Experiment tracker that TRL logs to, such as tensorboard or wandb; none: no tracker.",
+        may_change=True,
+    )
     seed: int = borrowed(WarmSettings, "seed")
 
 
@@ -123,7 +150,9 @@ def run(config: Config) -> dict[str, Any]:
     folder = output / "policy"
     finished = earlier_results(folder)
     if finished is not None and finished["settings"].get("steps", 0) >= config.steps:
-        logger.info("%s is finished: remove it, or name another output, to train anew", output)
+        logger.info(
+            "%s holds a finished run: to train again, remove it or name another output", output
+        )
         return dict(finished["figures"])
     refuse_encoder_decoder(config.model)
     splits = load_splits(config.data, keep_crisis=config.keep_crisis, columns=config.columns)
@@ -204,7 +233,9 @@ def earlier_results(folder: Path) -> dict[str, Any] | None:
     """Settings and figures of a policy that is there already."""
     found = read_object(folder / "results.json")
     if found is not None and not {"settings", "figures"} <= found.keys():
-        raise UserError(f"{folder / 'results.json'} is not of a rewriter. Name another output.")
+        raise UserError(
+            f"{folder / 'results.json'} does not describe a rewriter. Name another output."
+        )
     return found
 
 
@@ -215,7 +246,9 @@ def read_object(path: Path) -> dict[str, Any] | None:
     try:
         found = read_json(path)
     except ValueError as error:
-        raise UserError(f"{path} is no JSON ({error}). Name another output folder.") from error
+        raise UserError(
+            f"{path} is not valid JSON ({error}). Name another output folder."
+        ) from error
     if not isinstance(found, dict):
         raise UserError(f"{path} holds no settings. Name another output folder.")
     return found

@@ -65,8 +65,8 @@ def reward_functions(
         return functions
     if UNPARSABLE in reward.terms:
         raise UserError(
-            f"the reward {UNPARSABLE!r} is that of answers which cannot be read, with the weight "
-            "-unparsable_penalty: give yours another `name`."
+            f"the name {UNPARSABLE!r} is taken by the term for answers that cannot be read, whose "
+            "weight is -unparsable_penalty: give yours another `name`."
         )
     return [*functions, TermFunction(_unparsable(readings), -unparsable_penalty)]
 

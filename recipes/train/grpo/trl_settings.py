@@ -66,7 +66,7 @@ def read_trl(given: Mapping[str, Any] | str, algorithm: str) -> dict[str, Any]:
     hints = get_type_hints(kind)
     for key in settings:
         if key in OWNED:
-            raise UserError(f"trl: {key} is what the recipe's {OWNED[key]} says; set that instead.")
+            raise UserError(f"trl: {key} is set by the recipe's {OWNED[key]}; set that instead.")
         if key in FIXED:
             raise UserError(f"trl: {key} cannot be set: {FIXED[key]}.")
         if key not in known:
@@ -90,7 +90,7 @@ def _mapping(given: Mapping[str, Any] | str) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise UserError(f"trl {given!r} cannot be read: {error}") from error
     if found is not None and not isinstance(found, dict):
-        raise UserError(f"trl is a mapping such as '{{loss_type: dapo}}', not {given!r}.")
+        raise UserError(f"trl must be a mapping such as '{{loss_type: dapo}}', not {given!r}.")
     return found or {}
 
 

@@ -43,26 +43,36 @@ WARM_STEPS = 40
 class WarmSettings:
     """What the warm start depends on: other choices of `train.py grpo` do not undo it."""
 
-    model: str = setting("smollm2-135m", "Causal chat model: a short name, folder or hub id.")
+    model: str = setting("smollm2-135m", "Causal chat model: a short name, a folder or a hub id.")
     rank: int = setting(16, "Rank of the LoRA matrices.", least=1)
-    alpha: int = setting(32, "LoRA's scale is alpha / rank.", least=1)
-    lora_layers: str = setting("all-linear", "Layers that get LoRA matrices, by commas.")
-    max_prompt_tokens: int = setting(384, "Longer posts are cut to fit so many tokens.", least=1)
-    max_new_tokens: int = setting(64, "Tokens of an answer at the most.", least=1)
-    keep_crisis: bool = setting(False, "Train on posts that the gate calls a crisis, too.")
+    alpha: int = setting(32, "LoRA alpha: the update is scaled by alpha / rank.", least=1)
+    lora_layers: str = setting(
+        "all-linear",
+        "Layers that get LoRA matrices, separated by commas; all-linear: every linear layer but "
+        "the output layer.",
+    )
+    max_prompt_tokens: int = setting(
+        384, "Maximum length of a prompt, in tokens; longer posts are cut to fit.", least=1
+    )
+    max_new_tokens: int = setting(64, "Maximum length of an answer, in tokens.", least=1)
+    keep_crisis: bool = setting(False, "Also train on posts that the safety gate calls a crisis.")
     warm_steps: int = setting(
         WARM_STEPS,
-        f"For edits: steps of the supervised start; {WARM_STEPS} unless given, 0: none.",
+        f"With actions edits: supervised steps of the warm start; {WARM_STEPS} unless given, 0: "
+        "none.",
         least=0,
     )
     warm_data: str = setting(
-        "sample:rewrites_train", "For edits: exchanges with `edits`, for the supervised start."
+        "sample:rewrites_train",
+        "With actions edits: exchanges with a column `edits`, which the warm start learns from.",
     )
-    warm_batch_size: int = setting(4, "Examples per supervised step, over all processes.", least=1)
+    warm_batch_size: int = setting(
+        4, "With actions edits: examples per step of the warm start, over all processes.", least=1
+    )
     warm_learning_rate: float = setting(
-        1e-3, "Peak learning rate of the supervised start.", least=0
+        1e-3, "With actions edits: peak learning rate of the warm start.", least=0
     )
-    seed: int = setting(0, "Seed of data order and sampling.")
+    seed: int = setting(0, "The same seed gives the same order of the data and the same samples.")
 
 
 def warm_up(config: Config) -> Path | None:
@@ -72,7 +82,7 @@ def warm_up(config: Config) -> Path | None:
     folder = Path(config.output) / "warm_start"
     settings = asdict(given(WarmSettings, config))
     if finished(folder, settings):
-        logger.info("%s: the warm start is there already", folder)
+        logger.info("%s: the warm start is finished already; going on from it", folder)
         return folder
     supervise(config, folder, settings)
     return folder
@@ -195,7 +205,7 @@ def supervision(
         if short and rewrite.rewritten_response == meant:
             kept.append((exchange, answer))
     if not kept:
-        raise UserError("no edit of warm_data can be said in max_new_tokens: raise it.")
+        raise UserError("no edits of warm_data fit into max_new_tokens: raise it.")
     texts = request_texts([exchange for exchange, _ in kept], prompt)
     answers = [answer for _, answer in kept]
     pairs = zip(texts, answers, strict=True)
@@ -209,6 +219,6 @@ def edits_of(exchange: Exchange) -> list[Edit]:
         apply_edits(exchange.response_post, edits)
     except (TypeError, ValueError) as error:
         raise UserError(
-            f"warm_data: row {exchange.id!r} has no edits of a reply ({error})."
+            f"warm_data: the edits of row {exchange.id!r} cannot be applied to its reply ({error})."
         ) from error
     return edits

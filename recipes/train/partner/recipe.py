@@ -50,33 +50,39 @@ class Config:
 
     output: str = setting(
         "runs/partner",
-        "Folder for policy, checkpoints, log, curves. Same folder: go on.",
+        "Folder for the policy, checkpoints, log and curves. Give the same folder again to resume "
+        "a run.",
         may_change=True,
     )
     data: str = field(
         default="sample",
-        metadata={"help": "Labelled exchanges, sources separated by commas."},
+        metadata={
+            "help": "Exchanges to train on, labelled ones for a warm start: files, folders, hub "
+            "ids or sample, separated by commas."
+        },
     )
     columns: str = columns_field()
     sentences: str = field(
         default="",
         metadata={
-            "help": "Posts with sentences that fit them, whose saying the warm start learns too: "
-            "sample:sense, sample:fits; '': none."
+            "help": "Posts with sentences that fit them, from which the warm start also learns "
+            "what to say: sample:sense, sample:fits; '': none."
         },
     )
     keep_crisis: bool = field(
-        default=False, metadata={"help": "Train on what the safety gate calls a crisis too."}
+        default=False, metadata={"help": "Also train on posts that the safety gate calls a crisis."}
     )
     from_policy: str = field(
         default="partner-start",
         metadata={
-            "help": "Policy to start from: partner-start (shipped), a folder; '': a new one."
+            "help": "Policy to start from: partner-start (shipped) or a folder; '': a new one."
         },
     )
     model: str = field(
         default="smollm2-135m",
-        metadata={"help": "Causal model of a new policy: a short name, folder or hub id."},
+        metadata={
+            "help": "Causal language model of a new policy: a short name, a folder or a hub id."
+        },
     )
     attention: str = borrowed(ModelOptions, "attention")
     load_in_4bit: bool = borrowed(ModelOptions, "load_in_4bit")
@@ -84,35 +90,51 @@ class Config:
     identifier: str = field(
         default="in-context",
         metadata={
-            "help": "Who measures empathy: in-context, grounded, epitome, a folder, or "
+            "help": "Identifier that measures empathy: in-context, grounded, epitome, a folder, or "
             "ensemble:NAME,NAME."
         },
     )
     rewards: str = field(
         default=PARTNER_REWARDS,
-        metadata={"help": "Name → weight, as YAML. Weight 0: logged only. path.py:function too."},
+        metadata={
+            "help": "Reward terms and their weights, as YAML; weight 0 only logs a term. "
+            "path.py:function names one of your own."
+        },
     )
     reward_batch_size: int = borrowed(Shared, "reward_batch_size")
-    rank: int = setting(16, "LoRA rank of a new policy; 0: the whole model is trained.", least=0)
-    alpha: int = field(default=32, metadata={"help": "LoRA's scale is alpha / rank."})
+    rank: int = setting(
+        16, "Rank of the LoRA matrices of a new policy; 0: the whole model is trained.", least=0
+    )
+    alpha: int = field(
+        default=32, metadata={"help": "LoRA alpha: the update is scaled by alpha / rank."}
+    )
     lora_layers: str = field(
-        default="", metadata={"help": "Layers with LoRA, by commas; '': those of the attention."}
+        default="",
+        metadata={
+            "help": "Layers that get LoRA matrices, separated by commas; '': those of the "
+            "attention."
+        },
     )
     span_length: int = borrowed(Settings, "span_length")
     max_edits: int = borrowed(Settings, "max_edits")
-    max_prompt_tokens: int = setting(256, "Longer posts are cut.", least=1)
-    max_new_tokens: int = setting(32, "Greatest number of tokens of a new sentence.", least=1)
+    max_prompt_tokens: int = setting(
+        256, "Maximum length of a prompt, in tokens; longer posts are cut to fit.", least=1
+    )
+    max_new_tokens: int = setting(32, "Maximum length of a new sentence, in tokens.", least=1)
 
     temperature: float = borrowed(Shared, "temperature")
     top_p: float = borrowed(Shared, "top_p")
 
     warm_steps: int = setting(0, "Steps of the warm start; 0: none.", least=0)
     warm_batch_size: int = setting(
-        16, "Rows per step of the warm start, over all processes.", least=1
+        16, "Examples per step of the warm start, over all processes.", least=1
     )
     warm_learning_rate: float = setting(5e-4, "Peak learning rate of the warm start.", least=0)
     head_factor: float = setting(
-        4.0, "The position head learns so many times faster in the warm start.", least=0
+        4.0,
+        "Learning rate of the position head in the warm start, as a multiple of "
+        "warm_learning_rate.",
+        least=0,
     )
 
     steps: int = borrowed(Settings, "steps", 16, "Steps of reinforcement learning; 0: none.")
@@ -120,7 +142,10 @@ class Config:
     num_samples: int = borrowed(Settings, "num_samples")
     sentences_per_position: int = borrowed(Settings, "sentences_per_position")
     max_empathy: int = setting(
-        6, "Train on responses with at most so much; unlabelled: 0.", least=0
+        6,
+        "Train only on replies with at most this total empathy, 0 to 6; unlabelled replies count "
+        "as 0.",
+        least=0,
     )
     estimator: str = borrowed(Settings, "estimator")
     inner_epochs: int = borrowed(Settings, "inner_epochs")
@@ -134,11 +159,14 @@ class Config:
     kl_horizon: float = borrowed(Shared, "kl_horizon")
     entropy_weight: float = borrowed(Settings, "entropy_weight", 0.05)
     micro_batch_size: int = borrowed(
-        Settings, "micro_batch_size", 8, "Actions in memory at once; it changes no result."
+        Settings,
+        "micro_batch_size",
+        8,
+        "Actions in memory at once, per process; it changes no result.",
     )
     gradient_checkpointing: bool = setting(
         False,
-        "Compute activations again in the backward pass instead of keeping them: less memory, more "
+        "Recompute activations in the backward pass instead of keeping them: less memory, more "
         "time, the same result.",
         may_change=True,
     )

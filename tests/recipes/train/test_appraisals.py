@@ -177,10 +177,10 @@ def test_a_stopped_alignment_run_goes_on_bit_for_bit(
 def test_mistakes_are_told(data: str, tmp_path: Path, jsonl: Callable[..., Path]) -> None:
     with pytest.raises(UserError, match="head or prompt"):
         run(Config(output=str(tmp_path), data=data, method="magic"))
-    with pytest.raises(UserError, match="knows nothing untrained"):
+    with pytest.raises(UserError, match="untrained head knows nothing"):
         run(Config(output=str(tmp_path), data=data, steps=0))
     with pytest.raises(UserError, match="shots is 0 or more"):
         run(Config(output=str(tmp_path), data=data, method="prompt", shots=-1))
     bare = str(jsonl([row | {"alignments": []} for row in ROWS], "bare.jsonl"))
-    with pytest.raises(UserError, match="holds no alignment"):
+    with pytest.raises(UserError, match="holds no aligned pair"):
         run_alignment(AlignmentConfig(output=str(tmp_path), data=bare))

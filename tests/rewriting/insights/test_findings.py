@@ -192,7 +192,7 @@ def test_a_table_without_rows_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--output", "s.jsonl"], "the page is a .html file"),
+        (["--output", "s.jsonl"], "--output must be a .html file"),
         (["--output", "page.html", "--json", "s.jsonl"], "is already the input"),
     ],
 )

@@ -96,7 +96,7 @@ def test_a_model_that_only_this_machine_has_is_said(folder: Path) -> None:
     described["backbone"] = str(folder)
     (folder / "policy.json").write_text(json.dumps(described))
     out = push(folder, NAME, "--dry-run")
-    assert f"warning: it stands on {folder}, which others cannot load" in out
+    assert f"warning: it is built on {folder}, which others cannot load" in out
     assert "base_model" not in out
 
 

@@ -281,7 +281,7 @@ def test_of_a_folder_the_train_file_alone_is_read(tmp_path: Path) -> None:
         ({"lam": 95.0}, "lam must be from 0 to 1, not 95"),
         ({"gamma": 2.0}, "gamma must be from 0 to 1"),
         ({"sft_average": 1.5}, "sft_average must be from 0 to 1"),
-        ({"kl_weight": 0.0, "kl_target": 6.0}, "give kl_weight, its start, too"),
+        ({"kl_weight": 0.0, "kl_target": 6.0}, "set kl_weight, its first value"),
         ({"top_p": 2.0}, "top_p must be above 0 and at most 1, not 2"),
         ({"keep_best": True, "dev_rows": 0}, "keep_best compares dev rewards"),
         ({"minibatch_size": 5}, "does not fit into a batch of 4"),

@@ -104,7 +104,7 @@ def test_data_without_edits_cannot_teach_them(config: Config, jsonl: Callable[..
         run(replace(config, warm_data=config.data))
     edit = {"operation": "insert", "position": 9, "sentence": "Oh."}
     wrong = [row | {"edits": [edit]} for row in ROWS]
-    with pytest.raises(UserError, match=r"has no edits of a reply \(insert at 9"):
+    with pytest.raises(UserError, match=r"cannot be applied to its reply \(insert at 9"):
         run(replace(config, warm_data=str(jsonl(wrong, "wrong.jsonl"))))
     long = [row | {"edits": [edit | {"position": 0}]} for row in ROWS]
     with pytest.raises(UserError, match="raise it"):

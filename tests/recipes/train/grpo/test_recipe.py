@@ -125,7 +125,7 @@ def test_a_run_goes_on_with_its_own_settings_alone(config: Config) -> None:
     with pytest.raises(UserError, match="nothing says what they were trained for"):
         run(config)
     settings.write_text('{"half')
-    with pytest.raises(UserError, match=r"settings\.json is no JSON"):
+    with pytest.raises(UserError, match=r"settings\.json is not valid JSON"):
         run(config)
 
 

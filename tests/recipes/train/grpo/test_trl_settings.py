@@ -34,13 +34,13 @@ def test_numbers_that_yaml_takes_for_texts_are_numbers() -> None:
     [
         ({"los_type": "dapo"}, r"GRPOConfig has no field 'los_type'. Did you mean loss_type\?$"),
         ({"xyzzy": 1}, "TRL's documentation lists its fields"),
-        ({"beta": 0.1}, "beta is what the recipe's kl_weight says"),
+        ({"beta": 0.1}, "beta is set by the recipe's kl_weight"),
         ({"num_generations": 8}, "num_samples"),
         ({"remove_unused_columns": True}, "cannot be set: the rewards need every column"),
         ({"num_iterations": "two"}, "num_iterations must be a whole number, not 'two'"),
         ({"log_completions": 3}, "log_completions must be true or false, not 3"),
         ({"epsilon": "small"}, "epsilon must be a number, not 'small'"),
-        ("loss_type", "trl is a mapping"),
+        ("loss_type", "trl must be a mapping"),
         ("{loss_type: [", "cannot be read"),
     ],
 )

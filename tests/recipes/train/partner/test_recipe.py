@@ -300,7 +300,7 @@ def test_two_processes_give_the_figures_of_one(config: Config, tmp_path: Path) -
         ({"save_every": 0}, "save_every must be 1 or more, not 0"),
         ({"kl_weight": -1}, "kl_weight must be 0 or more"),
         ({"kl_horizon": -1}, "kl_horizon must be 0 or more"),
-        ({"kl_weight": 0, "kl_target": 6}, "give kl_weight, its start, too"),
+        ({"kl_weight": 0, "kl_target": 6}, "set kl_weight, its first value"),
         ({"top_p": 0}, "top_p must be above 0"),
         ({"attention": "fast"}, "attention is eager, sdpa, flash_attention_2 or ''"),
         ({"load_in_4bit": True}, "load_in_4bit needs"),
