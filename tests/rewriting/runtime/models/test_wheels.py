@@ -1,6 +1,7 @@
 """Download, verify, extract: only what was reviewed gets in, and only where it belongs."""
 
 import io
+import os
 import stat
 import sys
 import zipfile
@@ -190,3 +191,20 @@ def test_the_bytes_so_far_are_reported(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(wheels, "pip_command", command)
     assert wheels.download("tiny", "1.0", tmp_path / "dl", on_bytes).read_bytes() == b"wheel"
+
+
+def test_a_folder_that_pip_deletes_meanwhile_counts_zero(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "wheel").write_bytes(b"12345")
+    (tmp_path / "gone").mkdir()
+    scandir = os.scandir
+
+    def vanishing(path: str) -> object:
+        if str(path).endswith("gone"):
+            raise FileNotFoundError(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", vanishing)
+    assert wheels._folder_bytes(tmp_path) == 5
