@@ -62,6 +62,10 @@ class Config:
     layers: int = field(
         default=9, metadata={"help": "Layers of the encoder that are used; 0: all of them."}
     )
+    frozen_layers: int = field(
+        default=0,
+        metadata={"help": "So many of the lowest layers are left as they are; 0: none."},
+    )
     rank: int = field(default=16, metadata={"help": "Rank of the LoRA matrices."})
     max_tokens: int = field(default=160, metadata={"help": "Longer posts are cut to this."})
     epochs: float = field(default=2.0, metadata={"help": "Passes over the training pages."})
@@ -90,6 +94,10 @@ class Config:
         default=2,
         metadata={"help": "How often a page of the fits comes in a pass, at least 1."},
     )
+    lent_repeats: int = field(
+        default=2,
+        metadata={"help": "How often a page of the lent sentences comes in a pass, at least 1."},
+    )
     start: str = field(
         default="",
         metadata={"help": "Folder of a sense model to go on from; '': the pretrained encoder."},
@@ -111,9 +119,7 @@ def run(config: Config) -> dict[str, Any]:
     """Train the model, save it, measure it; the figures."""
     from accelerate.utils import set_seed
 
-    from rewards.identifiers.evaluation import evaluate
-    from rewards.identifiers.joint import JointIdentifier
-    from rewards.reading.sense_model import BARS, SenseModel
+    from rewards.reading.sense_model import SenseModel
     from rewriting.runtime.training.supervised import train
 
     accelerator = supervised_accelerator("sense", config)
@@ -124,7 +130,13 @@ def run(config: Config) -> dict[str, Any]:
         "%d pages with %d sentences; dev: %d, %d", len(pages), counts[0], len(dev), counts[1]
     )
     set_seed(config.seed)
-    model = SenseModel(config.encoder, config.rank, config.max_tokens, config.layers)
+    model = SenseModel(
+        config.encoder,
+        config.rank,
+        config.max_tokens,
+        config.layers,
+        frozen_layers=config.frozen_layers,
+    )
     if config.start:
         model.fill(Path(config.start))
     model.to(accelerator.device)
@@ -156,20 +168,31 @@ def run(config: Config) -> dict[str, Any]:
         return {}
     folder = Path(config.output) / "model"
     model.save(folder)
-    # Bars belong to the weights on the disk, which are rounded to half precision.
+    figures: dict[str, Any] = {"step": best.step, "pages": len(pages), "sentences": counts[0]}
+    with accelerator.autocast():
+        figures |= set_bars_and_measure(config, model, folder)
+    write_card(folder, config, figures, card(config, figures))
+    tell_ending("sense", config.output)
+    return figures
+
+
+def set_bars_and_measure(config: Config, model: SenseModel, folder: Path) -> dict[str, Any]:
+    """Save the model with its bars, and what it does on dev, and on test where that is asked for.
+
+    Bars and figures belong to the weights on the disk, which are rounded to half precision.
+    """
+    from rewards.identifiers.evaluation import evaluate
+    from rewards.identifiers.joint import JointIdentifier
+    from rewards.reading.sense_model import BARS, SenseModel
+
     exchanges = labelled_exchanges(config, "dev")
     rounded = SenseModel.load(folder, batch_size=READ_AT_ONCE)
     model.bar = gate_bar(rounded, config.false_alarms)
     model.save(folder, **{BARS: fitted_bars(rounded, exchanges)})
-    # What is measured is what is on the disk.
     identifier = JointIdentifier.load(folder, batch_size=READ_AT_ONCE)
-    figures: dict[str, Any] = {"step": best.step, "pages": len(pages), "sentences": counts[0]}
-    figures["levels"] = evaluate(identifier, exchanges)
-    figures["dev"] = measure(identifier.model, "dev")
+    figures = {"levels": evaluate(identifier, exchanges), "dev": measure(identifier.model, "dev")}
     if config.test:
         figures["test"] = measure(identifier.model, "test")
-    write_card(folder, config, figures, card(config, figures))
-    tell_ending("sense", config.output)
     return figures
 
 
@@ -187,9 +210,11 @@ def pages_of(config: Config, split: str) -> list[Page]:
     train = split == "train"
     machine = labelled.machine_pages(SAMPLE / f"machine_sentences_{split}.jsonl")
     fits = labelled.fit_pages(SAMPLE / f"fits_{split}.jsonl")
+    lent = labelled.lent_pages(SAMPLE / f"lent_{split}.jsonl")
     posts = [
         *machine,
         *fits,
+        *lent,
         *labelled.rewrite_pages(load_exchanges(f"sample:rewrites_{split}")),
     ]
     for part in PARTS:
@@ -205,6 +230,7 @@ def pages_of(config: Config, split: str) -> list[Page]:
     if train:
         posts += labelled.merged(machine, SENTENCES_OF_PAGE) * (config.machine_repeats - 1)
         posts += labelled.merged(fits, SENTENCES_OF_PAGE) * (config.fit_repeats - 1)
+        posts += labelled.merged(lent, SENTENCES_OF_PAGE) * (config.lent_repeats - 1)
         stock = read_sentences(STOCK) + weak_sentences(f"sample:counterfactuals_{split}")
         posts += labelled.calm_pages(load_exchanges("sample:calm"), stock, seed)
     kind = sentences("", split)
@@ -285,7 +311,7 @@ def right_and_wrong(split: str) -> dict[str, list[tuple[str, str, bool, str]]]:
     import json
 
     from rewards.reading.blocks import sentences_by_kind
-    from rewards.reading.labelled import KINDS, MACHINE, fit_pages
+    from rewards.reading.labelled import KINDS, MACHINE, fit_pages, lent_pages
     from rewriting.data import load_exchanges
 
     found = {
@@ -297,11 +323,12 @@ def right_and_wrong(split: str) -> dict[str, list[tuple[str, str, bool, str]]]:
         ]
         for part in PARTS
     }
-    found["fits"] = [
-        (page.post, text, label.true == 1.0, "fits" if label.true else "does_not_fit")
-        for page in fit_pages(SAMPLE / f"fits_{split}.jsonl")
-        for text, label in page.sentences
-    ]
+    for part, read in (("fits", fit_pages), ("lent", lent_pages)):
+        found[part] = [
+            (page.post, text, label.true == 1.0, "fits" if label.true else "does_not_fit")
+            for page in read(SAMPLE / f"{part}_{split}.jsonl")
+            for text, label in page.sentences
+        ]
     lines = (SAMPLE / f"machine_sentences_{split}.jsonl").read_text(encoding="utf-8").splitlines()
     found["machine"] = [
         (row["seeker_post"], row["sentence"], MACHINE[row["label"]].true == 1.0, row["label"])
@@ -342,10 +369,10 @@ and stands behind the reward `sense` and the output gate.
 
 - Trained on {sentences:,} sentences on {pages:,} pages, a post each: sentences that writers of ours
   put under posts, right and wrong on purpose (rewriting/sample/SENSE.md, COUNTERFACTUALS.md), kind
-  sentences that fit one post and not another (FITS.md), the
-  labelled sentences of our own agents (MACHINE_SENTENCES.md), the new sentences of the rewrites
-  (REWRITES.md), kindness sentences without a post, calm exchanges, and the labelled exchanges of
-  {data}.
+  sentences that fit one post and not another (FITS.md), sentences that were said to somebody else
+  (LENT.md), the labelled sentences of our own agents (MACHINE_SENTENCES.md), the new sentences of
+  the rewrites (REWRITES.md), kindness sentences without a post, calm exchanges, and the labelled
+  exchanges of {data}.
 - Kept: the step with the lowest dev loss, {step}.
 - Command: `{command}`
 

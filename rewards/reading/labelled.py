@@ -163,6 +163,26 @@ def fit_pages(path: Path) -> list[Page]:
     return pages
 
 
+def lent_pages(path: Path) -> list[Page]:
+    """The pages of a file of sentences that were said to somebody else, and whether each belongs
+    under this post too (rewriting/sample/LENT.md). A bad line is named."""
+    pages = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            row = json.loads(line)
+            found = tuple(
+                (str(one["text"]), welcome() if one["belongs"] else WRONG)
+                for one in row["sentences"]
+            )
+            pages.append(Page(str(row["seeker_post"]), found))
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise UserError(
+                f"{path}, line {number}: a line needs seeker_post and sentences, each with text "
+                f"and belongs ({error})."
+            ) from error
+    return pages
+
+
 def kindness_pages(rows: Iterable[tuple[str, bool]]) -> list[Page]:
     """Sentences without a post, of which only is known whether they hurt."""
     return [Page("", ((text, Label(hurts=float(hurts))),)) for text, hurts in rows]

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from typing import Any
 
+import pytest
 from rapidfuzz import fuzz
 
 from rewriting.data import load_exchanges
@@ -20,7 +21,7 @@ SHEET = (SAMPLE / "BANK.md").read_text(encoding="utf-8")
 
 
 def test_the_datasheet_counts_posts_and_sentences() -> None:
-    assert f"{len(ROWS)} posts" in SHEET
+    assert f"{len(ROWS):,} posts" in SHEET
     assert f"{len(SENTENCES):,} sentences" in SHEET
     for kind, count in Counter(one["kind"] for one in SENTENCES).items():
         assert f"| `{kind}` | {count:,} |" in SHEET, kind
@@ -54,17 +55,20 @@ def test_the_gate_is_clear() -> None:
 
 
 def test_no_post_is_nearly_one_of_a_test_part() -> None:
-    others = ("newcomers", "rewrites_test", "rewrites_dev", "test", "sense_test", "burdens")
+    others = (
+        "newcomers", "newcomers2", "rewrites_test", "rewrites_dev", "test", "sense_test", "burdens",
+    )  # fmt: skip
     tested = {e.seeker_post for name in others for e in load_exchanges(f"sample:{name}")}
     for row in ROWS:
         for post in tested:
             assert fuzz.ratio(row["seeker_post"], post) < 70, row["id"]
 
 
-def test_the_newcomers() -> None:
-    rows = list(load_exchanges("sample:newcomers"))
+@pytest.mark.parametrize(("part", "good"), [("newcomers", 10), ("newcomers2", 8)])
+def test_the_newcomers(part: str, good: int) -> None:
+    rows = list(load_exchanges(f"sample:{part}"))
     assert len({row.id for row in rows}) == len(rows) == 80
     assert Counter(row.extra["topic"] for row in rows).most_common(1)[0][1] == 10
-    assert Counter(row.extra["quality"] for row in rows) == {"weak": 70, "good": 10}
-    lines = (SAMPLE / "newcomers.jsonl").read_text(encoding="utf-8").splitlines()
+    assert Counter(row.extra["quality"] for row in rows) == {"weak": 80 - good, "good": good}
+    lines = (SAMPLE / f"{part}.jsonl").read_text(encoding="utf-8").splitlines()
     assert all(json.loads(line)["response_post"].strip() for line in lines)
