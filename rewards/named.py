@@ -143,6 +143,7 @@ BUILT_INS: Final[dict[str, BuiltIn]] = {
     ),
     "kindness": BuiltIn("rewards.terms.kindness:Kindness", "kindness"),
     "sense": BuiltIn("rewards.terms.sense:Sense", "sense", options="floor"),
+    "belonging": BuiltIn("rewards.terms.belonging:Belonging", "belonging", options="floor"),
     "specificity": BuiltIn(
         "rewards.terms.specificity:Specificity", "sentence_encoder", options="batch_size"
     ),

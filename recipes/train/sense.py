@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from recipes.shared.accelerator import finish_trackers, supervised_accelerator
 from recipes.shared.cards import command, write_card
 from recipes.shared.ending import tell_ending
 from recipes.shared.settings import Shared, same_settings
 from rewriting.data.load import SAMPLE
+from rewriting.errors import UserError
 from rewriting.runtime.seeds import derive_seed
 from rewriting.runtime.settings import borrowed
 from rewriting.statistics.classification import auroc
@@ -55,6 +56,10 @@ class Config:
     )
     max_labelled: int = field(
         default=1500, metadata={"help": "Labelled exchanges of train at the most; 0: all."}
+    )
+    corpora: str = field(
+        default="machine,fits,lent,rewrites,bank,counterfactuals,sense,calm,kindness",
+        metadata={"help": "Bundled corpora of labelled sentences to learn from, by commas."},
     )
     encoder: str = field(
         default="mpnet-base", metadata={"help": "Encoder: a short name, a folder or a hub id."}
@@ -208,17 +213,9 @@ def pages_of(config: Config, split: str) -> list[Page]:
     from rewriting.data import load_exchanges
 
     train = split == "train"
-    machine = labelled.machine_pages(SAMPLE / f"machine_sentences_{split}.jsonl")
-    fits = labelled.fit_pages(SAMPLE / f"fits_{split}.jsonl")
-    lent = labelled.lent_pages(SAMPLE / f"lent_{split}.jsonl")
-    posts = [
-        *machine,
-        *fits,
-        *lent,
-        *labelled.rewrite_pages(load_exchanges(f"sample:rewrites_{split}")),
-    ]
-    for part in PARTS:
-        posts += labelled.pages_by_kind(load_exchanges(f"sample:{part}_{split}"))
+    chosen = chosen_corpora(config.corpora)
+    corpora = {name: CORPORA[name](split) for name in CORPORA if name in chosen}
+    posts = [page for pages in corpora.values() for page in pages]
     rows = drawn(labelled_exchanges(config, split), config.max_labelled, config.seed)
     posts += labelled.labelled_pages(rows if train else rows[:100])
     seed = derive_seed(config.seed, "sense", split)
@@ -228,17 +225,87 @@ def pages_of(config: Config, split: str) -> list[Page]:
     if config.garbled:
         posts = labelled.with_garbled(posts, seed)
     if train:
-        posts += labelled.merged(machine, SENTENCES_OF_PAGE) * (config.machine_repeats - 1)
-        posts += labelled.merged(fits, SENTENCES_OF_PAGE) * (config.fit_repeats - 1)
-        posts += labelled.merged(lent, SENTENCES_OF_PAGE) * (config.lent_repeats - 1)
-        stock = read_sentences(STOCK) + weak_sentences(f"sample:counterfactuals_{split}")
-        posts += labelled.calm_pages(load_exchanges("sample:calm"), stock, seed)
-    kind = sentences("", split)
-    random.Random(seed).shuffle(kind)
-    posts += labelled.merged(
-        labelled.kindness_pages((one.text, one.hurts) for one in kind), SENTENCES_OF_PAGE
-    )
+        repeats = {
+            "machine": config.machine_repeats,
+            "fits": config.fit_repeats,
+            "lent": config.lent_repeats,
+        }
+        for name, times in repeats.items():
+            again = labelled.merged(corpora.get(name, []), SENTENCES_OF_PAGE)
+            posts += again * (times - 1)
+        if "calm" in chosen:
+            stock = read_sentences(STOCK) + weak_sentences(f"sample:counterfactuals_{split}")
+            posts += labelled.calm_pages(load_exchanges("sample:calm"), stock, seed)
+    if "kindness" in chosen:
+        kind = sentences("", split)
+        random.Random(seed).shuffle(kind)
+        posts += labelled.merged(
+            labelled.kindness_pages((one.text, one.hurts) for one in kind), SENTENCES_OF_PAGE
+        )
     return posts
+
+
+def chosen_corpora(names: str) -> set[str]:
+    """The corpora that are named, by commas; one that there is not is a user's mistake."""
+    chosen = {name.strip() for name in names.split(",") if name.strip()}
+    if unknown := sorted(chosen - set(ALL_CORPORA)):
+        raise UserError(f"corpora: there is no {unknown[0]!r}; there are {', '.join(ALL_CORPORA)}.")
+    return chosen
+
+
+def _by_kind(part: str) -> Callable[[str], list[Page]]:
+    def pages(split: str) -> list[Page]:
+        from rewards.reading.labelled import pages_by_kind
+        from rewriting.data import load_exchanges
+
+        return pages_by_kind(load_exchanges(f"sample:{part}_{split}"))
+
+    return pages
+
+
+def _machine(split: str) -> list[Page]:
+    from rewards.reading.labelled import machine_pages
+
+    return machine_pages(SAMPLE / f"machine_sentences_{split}.jsonl")
+
+
+def _fits(split: str) -> list[Page]:
+    from rewards.reading.labelled import fit_pages
+
+    return fit_pages(SAMPLE / f"fits_{split}.jsonl")
+
+
+def _lent(split: str) -> list[Page]:
+    from rewards.reading.labelled import lent_pages
+
+    return lent_pages(SAMPLE / f"lent_{split}.jsonl")
+
+
+def _rewrites(split: str) -> list[Page]:
+    from rewards.reading.labelled import rewrite_pages
+    from rewriting.data import load_exchanges
+
+    return rewrite_pages(load_exchanges(f"sample:rewrites_{split}"))
+
+
+def _bank(split: str) -> list[Page]:
+    """All of the bank is for training: nothing is measured on it."""
+    from rewards.reading.labelled import bank_pages
+    from rewriting.data.lent import lent_rows
+
+    return bank_pages(lent_rows()) if split == "train" else []
+
+
+CORPORA: Final[Mapping[str, Callable[[str], list[Page]]]] = {
+    "machine": _machine,
+    "fits": _fits,
+    "lent": _lent,
+    "rewrites": _rewrites,
+    "bank": _bank,
+    **{part: _by_kind(part) for part in PARTS},
+}
+"""The bundled corpora of labelled sentences under posts: their pages, by part."""
+ALL_CORPORA: Final = (*CORPORA, "calm", "kindness")
 
 
 def gate_bar(model: SenseModel, false_alarms: float) -> float:

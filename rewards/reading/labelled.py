@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from rewards.reading.blocks import Levels, sentence_levels, sentences_by_kind
 from rewriting.carriers import suitable
@@ -170,17 +170,28 @@ def lent_pages(path: Path) -> list[Page]:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         try:
             row = json.loads(line)
-            found = tuple(
-                (str(one["text"]), welcome() if one["belongs"] else WRONG)
-                for one in row["sentences"]
+            verdicts = tuple(
+                (str(sentence["text"]), welcome() if sentence["belongs"] else WRONG)
+                for sentence in row["sentences"]
             )
-            pages.append(Page(str(row["seeker_post"]), found))
+            pages.append(Page(str(row["seeker_post"]), verdicts))
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             raise UserError(
                 f"{path}, line {number}: a line needs seeker_post and sentences, each with text "
                 f"and belongs ({error})."
             ) from error
     return pages
+
+
+def bank_pages(rows: Iterable[Mapping[str, Any]]) -> list[Page]:
+    """The posts of the bank with the sentences that were written for them: all of them belong."""
+    return [
+        Page(
+            str(row["seeker_post"]),
+            tuple((str(sentence["text"]), welcome()) for sentence in row["sentences"]),
+        )
+        for row in rows
+    ]
 
 
 def kindness_pages(rows: Iterable[tuple[str, bool]]) -> list[Page]:

@@ -85,6 +85,14 @@ def test_the_figures_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ],
     }
     (tmp_path / "fits_dev.jsonl").write_text(json.dumps(group) + "\n")
+    lent = {
+        "seeker_post": "Rex died.",
+        "sentences": [
+            {"text": "Rex mattered.", "belongs": True},
+            {"text": "He is old.", "belongs": False},
+        ],
+    }
+    (tmp_path / "lent_dev.jsonl").write_text(json.dumps(lent) + "\n")
     monkeypatch.setattr(sense, "SAMPLE", tmp_path)
     monkeypatch.setattr(sense, "PARTS", ())
     figures = measure(Fake(), "dev")  # type: ignore[arg-type]
@@ -101,6 +109,7 @@ def test_the_figures_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     }
     assert figures["fits"]["welcome"] == {"fits": 0.9, "does_not_fit": 0.9}
     assert figures["fits"]["auroc"] == pytest.approx(50.0)
+    assert figures["lent"]["auroc"] == pytest.approx(100.0)
 
 
 def test_the_bar_stops_no_more_right_sentences_than_allowed(
@@ -119,6 +128,7 @@ def test_the_bar_stops_no_more_right_sentences_than_allowed(
     path = tmp_path / "machine_sentences_dev.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "fits_dev.jsonl").write_text("")
+    (tmp_path / "lent_dev.jsonl").write_text("")
     monkeypatch.setattr(sense, "SAMPLE", tmp_path)
     monkeypatch.setattr(sense, "PARTS", ())
     model: Any = ByLength()
