@@ -115,15 +115,17 @@ def check_options(options: Mapping[str, Any], own: Iterable[str]) -> None:
 
 BUILT_INS: Final[dict[str, BuiltIn]] = {
     "empathy_change": BuiltIn(
-        "rewards.terms.empathy_change:EmpathyChange", "identifier", options="argmax batch_size"
+        "rewards.terms.levels.empathy_change:EmpathyChange",
+        "identifier",
+        options="argmax batch_size",
     ),
     "empathy_in_context": BuiltIn(
-        "rewards.terms.empathy_in_context:EmpathyInContext",
+        "rewards.terms.levels.empathy_in_context:EmpathyInContext",
         "in_context",
         options="argmax batch_size",
     ),
     "level_alignment": BuiltIn(
-        "rewards.terms.level_alignment:LevelAlignment",
+        "rewards.terms.levels.level_alignment:LevelAlignment",
         "identifier",
         options="weights combine calibrated relative",
     ),

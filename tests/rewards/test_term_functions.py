@@ -11,8 +11,8 @@ from rewards.reward_sum import RewardSum, Term
 from rewards.scaling import moments_of
 from rewards.term_functions import term_functions
 from rewards.terms.edit_size import EditSize
-from rewards.terms.empathy_change import EmpathyChange
-from rewards.terms.level_alignment import LevelAlignment
+from rewards.terms.levels.empathy_change import EmpathyChange
+from rewards.terms.levels.level_alignment import LevelAlignment
 from tests.rewards.fakes import FakeIdentifier
 from tests.rewards.tiny_trl import exchanges, options, tiny_model
 

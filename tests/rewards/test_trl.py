@@ -13,7 +13,7 @@ from rewards.protocol import RewardError, guarded, texts
 from rewards.reward_sum import RewardSum, Term
 from rewards.scaling import moments_of
 from rewards.terms.edit_size import EditSize
-from rewards.terms.empathy_change import EmpathyChange
+from rewards.terms.levels.empathy_change import EmpathyChange
 from rewards.terms.repetition import Repetition
 from rewards.terms.specificity import Specificity
 from tests.rewards.fakes import FakeEncoder, FakeIdentifier

@@ -24,7 +24,7 @@ from recipes.entry import run_training
 from recipes.train.emprl.recipe import Config, run
 from recipes.train.emprl.sft import conversations
 from rewards.identifiers import named
-from rewards.terms.level_alignment import LevelAlignment
+from rewards.terms.levels.level_alignment import LevelAlignment
 from rewriting import Exchange, UserError
 from tests.recipes.words import Words
 from tests.rewards.fakes import FakeEncoder
@@ -168,7 +168,7 @@ def test_targets_may_be_expected_from_the_conversation(
             return super().__call__(**columns)
 
     monkeypatch.setattr("rewards.named.Models.sentence_encoder", FakeEncoder())
-    monkeypatch.setattr("rewards.terms.level_alignment.LevelAlignment", Watched)
+    monkeypatch.setattr("rewards.terms.levels.level_alignment.LevelAlignment", Watched)
     run(changed(config, stage="both", expected_targets=True, steps=8))
     dev, train = seen[0], seen[1]
     assert all(isinstance(level, int) for level in dev)  # measured against what people did

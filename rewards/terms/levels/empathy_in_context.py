@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rewards.identifiers.in_context.identifier import ContextualIdentifier
-from rewards.terms.empathy_change import EmpathyChange
+from rewards.terms.levels.empathy_change import EmpathyChange
 
 
 class EmpathyInContext:

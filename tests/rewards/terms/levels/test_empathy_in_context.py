@@ -6,7 +6,7 @@ import pytest
 
 from rewards.identifiers.assessment import Assessment, Judgement
 from rewards.named import Models, build_rewards
-from rewards.terms.empathy_in_context import EmpathyInContext
+from rewards.terms.levels.empathy_in_context import EmpathyInContext
 from rewriting.exchange import MECHANISMS
 
 

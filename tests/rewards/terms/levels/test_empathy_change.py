@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rewards.reward_sum import RewardSum, Term
-from rewards.terms.empathy_change import EmpathyChange
+from rewards.terms.levels.empathy_change import EmpathyChange
 from tests.rewards.fakes import ODD_TEXTS, FakeIdentifier
 
 COLUMNS: dict[str, Any] = {

@@ -10,7 +10,7 @@ import pytest
 
 from rewards.protocol import RewardError
 from rewards.reward_sum import RewardSum, Term
-from rewards.terms.level_alignment import LevelAlignment
+from rewards.terms.levels.level_alignment import LevelAlignment
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
 from tests.rewards.fakes import ODD_TEXTS, FakeIdentifier

@@ -1,0 +1,1 @@
+"""Terms that pay for levels of empathy, as an identifier calls them."""
