@@ -1,6 +1,7 @@
 """The design's arrows: who may import whom, and what must not be imported at all."""
 
 import ast
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,6 +9,9 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from recipes.entry import EVALUATION, TRAINING
+from tests.recipes.commands_of import commands
 
 ROOT = Path(__file__).parent.parent
 OURS = {"rewriting", "rewards", "policies", "recipes"}
@@ -136,7 +140,10 @@ def loaded_after(statement: str) -> set[str]:
     return set(result.stdout.split())
 
 
-HEAVY = {"torch", "transformers", "trl", "peft", "datasets", "sentence_transformers", "matplotlib"}
+HEAVY = {
+    "accelerate", "datasets", "matplotlib", "numpy", "pandas", "peft", "scipy",
+    "sentence_transformers", "sklearn", "statsmodels", "torch", "transformers", "trl",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -157,3 +164,31 @@ HEAVY = {"torch", "transformers", "trl", "peft", "datasets", "sentence_transform
 )
 def test_heavy_libraries_are_imported_where_they_are_used(statement: str) -> None:
     assert not loaded_after(statement) & HEAVY
+
+
+HELP = """
+import contextlib, io, json, sys
+from tests.recipes.shared.flags.wrong_inputs import PROGRAMS
+for line in sys.stdin:
+    program, *words = json.loads(line)
+    before, out = set(sys.modules), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
+        PROGRAMS[program]([*words, "--help"])
+    print(json.dumps([line.strip(), out.getvalue(), sorted(set(sys.modules) - before)]))
+"""
+"""Asks for help in one interpreter, and says what each answer was and what it imported."""
+
+
+def test_no_help_imports_a_heavy_library() -> None:
+    """`rewriting --help` in half a second, `train.py partner --help` in three: that is how."""
+    asked = [["rewriting", *words] for words in commands()]
+    asked += [["train.py", *words] for words in ([], *([name] for name in TRAINING))]
+    asked += [["evaluate.py", *words] for words in ([], *([name] for name in EVALUATION))]
+    lines = "".join(json.dumps(words) + "\n" for words in asked)
+    command = [sys.executable, "-c", HELP]
+    run = subprocess.run(command, input=lines, capture_output=True, text=True, check=True, cwd=ROOT)
+    answers = [json.loads(line) for line in run.stdout.splitlines()]
+    assert len(answers) == len(asked) > 40
+    for words, out, imported in answers:
+        assert "usage" in out.lower(), words
+        assert not HEAVY & {name.split(".")[0] for name in imported}, words

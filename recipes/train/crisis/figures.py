@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from recipes.shared.cards import command
 from recipes.train.crisis.messages import Message
 from rewriting.errors import UserError
-from rewriting.statistics.shares import wilson
 
 if TYPE_CHECKING:
     from recipes.train.crisis.recipe import Config
@@ -166,6 +165,8 @@ def measure(
 
 def counted(gate: Any, rows: Sequence[Message]) -> dict[str, Any]:
     """How many messages are found, called a crisis and unchecked, with an interval in percent."""
+    from rewriting.statistics.shares import wilson
+
     levels = [gate.check_post(row.text).verdict for row in rows]
     found = sum(level in ("possible", "crisis") for level in levels)
     low, high = wilson(found, len(rows)) or (0.0, 1.0)
