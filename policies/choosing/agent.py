@@ -170,10 +170,9 @@ class ChoosingAgent:
         role: str = "policy",
     ) -> tuple[Tensor, Tensor]:
         """The same for any sentences to choose from."""
-        count, device = len(state.span), next(self.module.parameters()).device
-        vectors = torch.stack(self._vectors(_pairs(state, sentences))).to(device)
-        cosines_K = torch.tensor(cosines, device=device)
-        heads = self._heads[role]
+        count, heads = len(state.span), self._heads[role]
+        vectors = self._vectors_of(_pairs(state, sentences))
+        cosines_K = torch.tensor(cosines, device=vectors.device)
         logits_P, scores_KL = heads(vectors[:count], vectors[count:], cosines_K, state.turn)
         return self._shaped(logits_P), scores_KL
 
@@ -186,21 +185,52 @@ class ChoosingAgent:
         return nucleus(logits[None], self.settings.top_p)[0]
 
     def choices(self, state: EditState) -> list[Near]:
-        """What there is to choose from in a state: nothing that the reply says already."""
-        exchange = state.exchange
+        """What there is to choose from in a state; without a choice, the reply stays as it is."""
+        near, bar = self.similar(state), self.settings.least_welcome
+        if bar:
+            welcome = self.welcome(state, [self.bank.sentences[one.number] for one in near])
+            # In whole percents: last bits differ with what is read together.
+            rows = sorted(zip(welcome, near, strict=True), key=lambda row: -round(row[0], 2))
+            near = [one for probability, one in rows if probability >= bar]
+        return near[: self.settings.choices]
+
+    def similar(self, state: EditState) -> list[Near]:
+        """The sentences of similar posts, the nearest first: nothing that the reply says already."""
+        exchange, settings = state.exchange, self.settings
         there = normalised(" ".join((exchange.response_post, *state.span)))
-        (near,) = self.bank.nearest([exchange.seeker_post], self.settings.choices)
-        new = [one for one in near if normalised(self.bank.sentences[one.number]) not in there]
-        new = new or near
-        similar = [one for one in new if one.cosine >= self.settings.least_cosine]
-        return similar or new[:1]
+        count = settings.pool if settings.least_welcome else settings.choices
+        (near,) = self.bank.nearest([exchange.seeker_post], count)
+        return [
+            one
+            for one in near
+            if one.cosine >= settings.least_cosine
+            and normalised(self.bank.sentences[one.number]) not in there
+        ]
+
+    @torch.no_grad()
+    def welcome(self, state: EditState, sentences: Sequence[str]) -> list[float]:
+        """For each sentence the probability, as the encoder reads it, that it makes sense under
+        the post, is true of this person, and hurts nobody."""
+        if not sentences:
+            return []
+        post = state.exchange.seeker_post
+        vectors_KD = self._vectors_of([(post, " ".join(text.split())) for text in sentences])
+        found: list[float] = self._heads["policy"].verdicts(vectors_KD).sum(-1).exp().tolist()
+        return found
+
+    def _vectors_of(self, pairs: Sequence[tuple[str, str]]) -> Tensor:
+        """[N, D]: of sentences under their posts."""
+        device = next(self.module.parameters()).device
+        if not pairs:
+            return torch.zeros(0, self.encode.width, device=device)
+        return torch.stack(self._vectors(pairs)).to(device)
 
     def read_ahead(self, rows: Iterable[tuple[EditState, Sequence[str]]]) -> None:
         """Read the sentences of many states together, which takes less time than one by one."""
         self._vectors([pair for state, sentences in rows for pair in _pairs(state, sentences)])
 
     def _read_ahead(self, states: Sequence[EditState]) -> None:
-        said = [[self.bank.sentences[one.number] for one in self.choices(s)] for s in states]
+        said = [[self.bank.sentences[one.number] for one in self.similar(s)] for s in states]
         self.read_ahead(zip(states, said, strict=True))
 
     @torch.no_grad()

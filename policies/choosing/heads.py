@@ -59,14 +59,17 @@ class ChoosingHeads(nn.Module):
         reply_NV, choices_KV = self.verdicts(reply_ND), self.verdicts(choices_KD)
         reply_ND, choices_KD = self.norm(reply_ND), self.norm(choices_KD)
         count = len(reply_ND)
-        mean_D = reply_ND.mean(0) if count else torch.zeros_like(choices_KD[0])
+        mean_D = reply_ND.mean(0) if count else choices_KD.new_zeros(choices_KD.shape[-1])
         told = choices_KD.new_tensor([0.0, turn / 2, count / 4])
         told_K = told.repeat(len(choices_KD), 1)
         told_K[:, 0] = cosines_K
         mean_KD = mean_D.expand(len(choices_KD), -1)
         scores_KL = self.say(torch.cat([choices_KD, mean_KD, choices_KV, told_K], dim=-1))
         scores_KL = scores_KL + choices_KV @ self.belief.T
-        worth_L = self.trust * scores_KL.amax(0)  # however many there are to choose from
+        if len(choices_KD):
+            worth_L = self.trust * scores_KL.amax(0)  # however many there are to choose from
+        else:
+            worth_L = scores_KL.new_full((PLACES,), -torch.inf)  # nothing to say: keep
         return self._positions(reply_ND, reply_NV, mean_D, told, worth_L), scores_KL
 
     def verdicts(self, vectors_ND: Tensor) -> Tensor:

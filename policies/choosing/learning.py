@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from policies.choosing.agent import ChoosingAgent
+from policies.choosing.bank import Near
 from policies.choosing.heads import END, FRONT, MIDDLE, REPLACE
 from rewriting.data.fits import fit_groups
 from rewriting.exchange import Exchange
@@ -79,14 +80,13 @@ def sentences_of(agent: ChoosingAgent, lesson: Lesson) -> Sequence[str]:
     """What is read for a lesson, the reply aside."""
     if lesson.position is None:
         return lesson.sentences
-    near = agent.choices(lesson.state)[:FEW_CHOICES]
-    return [agent.bank.sentences[one.number] for one in near]
+    return [agent.bank.sentences[one.number] for one in _few(agent, lesson.state)]
 
 
 def _loss(agent: ChoosingAgent, lesson: Lesson) -> Tensor:
     state = lesson.state
     if lesson.position is not None:
-        logits_P, _ = agent.scores(state, agent.choices(state)[:FEW_CHOICES])
+        logits_P, _ = agent.scores(state, _few(agent, state))
         return -logits_P.log_softmax(0)[lesson.position]
     _, scores_KL = agent.scores_of(state, lesson.sentences, [USUAL_COSINE] * len(lesson.sentences))
     losses = []
@@ -99,6 +99,12 @@ def _loss(agent: ChoosingAgent, lesson: Lesson) -> Tensor:
             log_probs_KL = scores_KL[[*right, *rivals]].log_softmax(0)
             losses.append(-log_probs_KL[: len(right)].mean(0)[list(kinds)].mean())
     return torch.stack(losses).mean()
+
+
+def _few(agent: ChoosingAgent, state: EditState) -> list[Near]:
+    """Some sentences to learn a position with, welcome or not: without any, only keep could be."""
+    (near,) = agent.bank.nearest([state.exchange.seeker_post], FEW_CHOICES)
+    return near
 
 
 def is_question(sentence: str) -> bool:

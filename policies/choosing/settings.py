@@ -31,16 +31,29 @@ class ChoosingSettings:
     width: int = setting(96, "Width of each head's hidden layer.", least=1, greatest=16_384)
     choices: int = setting(
         24,
-        "Number of sentences of similar posts that the policy chooses from.",
+        "Number of sentences of similar posts that the policy chooses from, at the most.",
         least=1,
         greatest=4096,
     )
     least_cosine: float = setting(
         0.4,
-        "Least cosine similarity of a post whose sentences may be lent; if no post reaches it, the "
-        "nearest sentence is the only choice.",
+        "Least cosine similarity of a post whose sentences may be lent.",
         least=-1,
         greatest=1,
+    )
+    least_welcome: float = setting(
+        0.0,
+        "Least probability, as the encoder reads it, that a sentence to lend makes sense under the "
+        "post, is true and hurts nobody. Where no sentence reaches it, the reply is left alone.",
+        least=0,
+        greatest=1,
+    )
+    pool: int = setting(
+        72,
+        "Number of sentences of similar posts that are read to find those that reach "
+        "least_welcome; the policy chooses from the most welcome of them.",
+        least=1,
+        greatest=4096,
     )
     span_length: int = setting(
         4, "Number of sentences that the policy sees at once.", least=1, greatest=10_000

@@ -79,6 +79,8 @@ class Config:
     reward_batch_size: int = borrowed(Shared, "reward_batch_size")
     width: int = borrowed(ChoosingSettings, "width")
     choices: int = borrowed(ChoosingSettings, "choices")
+    least_welcome: float = borrowed(ChoosingSettings, "least_welcome")
+    pool: int = borrowed(ChoosingSettings, "pool")
     span_length: int = borrowed(Settings, "span_length")
     max_edits: int = borrowed(Settings, "max_edits", 2)
     temperature: float = borrowed(Shared, "temperature", 0.5)
@@ -187,6 +189,8 @@ def start_agent(config: Config) -> ChoosingAgent:
 
     changes: dict[str, Any] = {
         "choices": config.choices,
+        "least_welcome": config.least_welcome,
+        "pool": config.pool,
         "span_length": config.span_length,
         "max_edits": config.max_edits,
         "temperature": 1.0,

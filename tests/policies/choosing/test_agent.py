@@ -23,7 +23,10 @@ def flat(found: LogProbs) -> Tensor:
     return torch.cat([found.position_B, found.entropy_B, *found.tokens])
 
 
-@pytest.mark.parametrize("shape", [{}, {"temperature": 0.7}, {"top_p": 0.8}], ids=str)
+SHAPES: list[dict[str, float]] = [{}, {"temperature": 0.7}, {"top_p": 0.8}, {"least_welcome": 0.5}]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_sampled_log_probs_are_the_teacher_forced_ones(
     tmp_path: Path, shape: dict[str, float]
 ) -> None:
@@ -83,7 +86,40 @@ def test_only_sentences_of_similar_posts_are_lent(tmp_path: Path) -> None:
     bar = every[1].cosine
     assert bar > every[2].cosine
     assert tiny_agent(tmp_path, choices=4, least_cosine=bar).choices(state) == every[:2]
-    assert tiny_agent(tmp_path, choices=4, least_cosine=1.0).choices(state) == every[:1]
+    assert tiny_agent(tmp_path, choices=4, least_cosine=1.0).choices(state) == []
+
+
+def test_only_welcome_sentences_are_lent_the_most_welcome_first(tmp_path: Path) -> None:
+    state = EditState(Exchange("My dog dies.", "Well."), ("Well.",))
+    every = tiny_agent(tmp_path, choices=4)
+    with torch.no_grad():
+        every.module.read.weight.normal_(0, 0.3, generator=torch.Generator().manual_seed(0))
+    near = every.choices(state)
+    welcome = every.welcome(state, [every.bank.sentences[one.number] for one in near])
+    order = sorted(range(4), key=lambda place: -welcome[place])
+    bar = welcome[order[1]]
+    assert bar - welcome[order[2]] > 0.01
+    choosy = tiny_agent(tmp_path, choices=4, least_welcome=bar, pool=4)
+    choosy.module.load_state_dict(every.module.state_dict())
+    assert choosy.choices(state) == [near[order[0]], near[order[1]]]
+    fewer = tiny_agent(tmp_path, choices=1, least_welcome=bar, pool=4)
+    fewer.module.load_state_dict(every.module.state_dict())
+    assert fewer.choices(state) == [near[order[0]]]
+
+
+def test_without_a_choice_the_reply_stays(tmp_path: Path) -> None:
+    agent = tiny_agent(tmp_path, least_welcome=1.0)
+    actions, sampled = agent.sample(MANY, SEEDS)
+    assert all(
+        action.position == keep_position(len(state.span))
+        for state, action in zip(MANY, actions, strict=True)
+    )
+    assert sampled.position_B.tolist() == [0.0] * len(MANY)
+    scored = agent.log_probs(MANY, actions)
+    assert torch.equal(flat(scored), flat(sampled))
+    flat(scored).sum().backward()
+    for parameter in agent.module.parameters():
+        assert parameter.grad is None or parameter.grad.isfinite().all()
 
 
 def test_a_rewrite_is_made_of_the_bank(tmp_path: Path) -> None:
