@@ -115,10 +115,10 @@ def exchange_of(cells: Mapping[str, Any]) -> AppraisedExchange:
         spans[role].append(Span(begin, end - starts[role], label))
     alignments = frozenset(
         (
-            _place(spans["target"], starts["target"], pair[0]),
-            _place(spans["observer"], starts["observer"], pair[1]),
+            _place(spans["target"], starts["target"], target),
+            _place(spans["observer"], starts["observer"], observer),
         )
-        for pair in cells["alignments"]
+        for target, observer in map(_pair, cells["alignments"])
     )
     seeker = str(cells.get("seeker_id") or "")
     split = cells.get("split") or split_of(Exchange(texts["target"], "", seeker_id=seeker))
@@ -134,6 +134,12 @@ def exchange_of(cells: Mapping[str, Any]) -> AppraisedExchange:
         str(cells.get("id") or ""),
         seeker,
     )
+
+
+def _pair(alignment: Any) -> Sequence[Any]:
+    if not isinstance(alignment, (list, tuple)) or len(alignment) != 2:
+        raise ValueError(f"the alignment {shown(alignment)} is not a pair of spans")
+    return alignment
 
 
 def _place(spans: Sequence[Span], offset: int, bounds: Sequence[int]) -> int:
