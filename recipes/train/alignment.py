@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recipes.shared.accelerator import finish_trackers, supervised_accelerator
+from recipes.shared.accelerator import supervised_accelerator
 from recipes.shared.cards import command, write_card
 from recipes.shared.ending import tell_ending
-from recipes.shared.settings import Shared, same_settings
+from recipes.shared.settings import Shared
+from recipes.shared.supervised import Supervised, output_field, train_supervised
 from recipes.shared.tables import cell
 from rewriting.errors import UserError
 from rewriting.runtime.settings import borrowed
@@ -36,21 +37,9 @@ logger = logging.getLogger(__name__)
 class Config:
     """Settings of `train.py alignment`."""
 
-    output: str = field(
-        default="runs/alignment",
-        metadata={
-            "help": "Folder for the model, checkpoints, log and loss curve. Give the same folder "
-            "again to resume a run."
-        },
-    )
-    data: str = field(
-        default="sample",
-        metadata={"help": "Appraised exchanges: a file in ALOE's format, or sample."},
-    )
-    encoder: str = field(
-        default="minilm-l6",
-        metadata={"help": "Sentence encoder: a short name, a folder or a hub id."},
-    )
+    output: str = output_field("alignment")
+    data: str = borrowed(Supervised, "appraised_data")
+    encoder: str = borrowed(Supervised, "sentence_encoder")
     rank: int = field(
         default=0,
         metadata={"help": "Rank of the LoRA matrices in the encoder; 0: the encoder stays frozen."},
@@ -59,7 +48,7 @@ class Config:
         default=11,
         metadata={"help": "Number of pairs that are not aligned, for each aligned pair."},
     )
-    steps: int = field(default=400, metadata={"help": "Optimizer steps."})
+    steps: int = borrowed(Supervised, "steps")
     batch_size: int = field(
         default=64,
         metadata={
@@ -67,10 +56,7 @@ class Config:
             "exchanges too."
         },
     )
-    micro_batch_size: int = field(
-        default=16,
-        metadata={"help": "Exchanges in memory at once, per process; it changes no result."},
-    )
+    micro_batch_size: int = borrowed(Supervised, "micro_batch_size", 16)
     learning_rate: float = field(
         default=0.02, metadata={"help": "Peak learning rate of the head, after the linear warm-up."}
     )
@@ -78,13 +64,11 @@ class Config:
         default=0.01,
         metadata={"help": "Learning rate of the encoder, as a multiple of the head's."},
     )
-    weight_decay: float = field(default=0.02, metadata={"help": "Weight decay of AdamW."})
-    eval_every: int = field(
-        default=25, metadata={"help": "Steps between two measurements of the dev loss."}
-    )
-    save_every: int = field(default=100, metadata={"help": "Steps between two checkpoints."})
+    weight_decay: float = borrowed(Supervised, "weight_decay", 0.02)
+    eval_every: int = borrowed(Supervised, "eval_every", 25)
+    save_every: int = borrowed(Supervised, "save_every", 100)
     report_to: str = borrowed(Shared, "report_to")
-    seed: int = field(default=0, metadata={"help": "The same seed gives the same model."})
+    seed: int = borrowed(Supervised, "seed")
 
 
 def run(config: Config) -> dict[str, Any]:
@@ -96,7 +80,6 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.appraisals.evaluation import fit_thresholds
     from rewards.appraisals.sentence_states import SentenceStates
     from rewriting.runtime.models.named import load_sentence_encoder
-    from rewriting.runtime.training.supervised import train
 
     accelerator = supervised_accelerator("alignment", config)
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
@@ -110,26 +93,16 @@ def run(config: Config) -> dict[str, Any]:
     states = SentenceStates.load(config.encoder, rank=config.rank).to(accelerator.device)
     head = AlignmentHead().to(accelerator.device)
     model = SiameseAlignment(states, head)
-    best = train(
+    best = train_supervised(
+        "alignment",
+        config,
+        accelerator,
         nn.ModuleDict({"states": states, "head": head}),
         lambda grids: grid_loss(model, grids),
         rows["train"],
         rows["dev"],
-        output=Path(config.output),
-        accelerator=accelerator,
-        steps=config.steps,
-        batch_size=config.batch_size,
-        micro_batch_size=config.micro_batch_size,
-        learning_rate=config.learning_rate,
-        weight_decay=config.weight_decay,
-        eval_every=config.eval_every,
-        save_every=config.save_every,
-        seed=config.seed,
-        settings=same_settings(config),
         rate_factors={"states.": config.encoder_factor},
-        title="alignment",
     )
-    finish_trackers(accelerator)
     if not accelerator.is_main_process:
         return {}
     if config.rank:

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 from recipes.shared.accelerator import finish_trackers, supervised_accelerator
 from recipes.shared.cards import command, write_card
 from recipes.shared.ending import tell_ending
-from recipes.shared.settings import Shared, same_settings
+from recipes.shared.settings import Shared
+from recipes.shared.supervised import TEMPERATURES, Supervised, output_field, train_supervised
 from rewriting.errors import UserError
 from rewriting.runtime.settings import borrowed
 
@@ -38,17 +39,8 @@ DEFAULT_MODELS = {"head": "minilm-l6", "prompt": "smollm2-135m"}
 class Config:
     """Settings of `train.py appraisals`."""
 
-    output: str = field(
-        default="runs/appraisals",
-        metadata={
-            "help": "Folder for the model, checkpoints, log and loss curve. Give the same folder "
-            "again to resume a run."
-        },
-    )
-    data: str = field(
-        default="sample",
-        metadata={"help": "Appraised exchanges: a file in ALOE's format, or sample."},
-    )
+    output: str = output_field("appraisals")
+    data: str = borrowed(Supervised, "appraised_data")
     method: str = field(
         default="head",
         metadata={
@@ -92,14 +84,10 @@ class Config:
         default=64,
         metadata={"help": "Sentences in memory at once, per process; it changes no result."},
     )
-    learning_rate: float = field(
-        default=1e-3, metadata={"help": "Peak learning rate, after the linear warm-up."}
-    )
-    weight_decay: float = field(default=0.3, metadata={"help": "Weight decay of AdamW."})
-    eval_every: int = field(
-        default=25, metadata={"help": "Steps between two measurements of the dev loss."}
-    )
-    save_every: int = field(default=100, metadata={"help": "Steps between two checkpoints."})
+    learning_rate: float = borrowed(Supervised, "learning_rate")
+    weight_decay: float = borrowed(Supervised, "weight_decay", 0.3)
+    eval_every: int = borrowed(Supervised, "eval_every", 25)
+    save_every: int = borrowed(Supervised, "save_every", 100)
     limit: int = field(
         default=0,
         metadata={
@@ -108,7 +96,7 @@ class Config:
         },
     )
     report_to: str = borrowed(Shared, "report_to")
-    seed: int = field(default=0, metadata={"help": "The same seed gives the same model."})
+    seed: int = borrowed(Supervised, "seed")
 
 
 def run(config: Config) -> dict[str, Any]:
@@ -139,7 +127,6 @@ def run(config: Config) -> dict[str, Any]:
     set_seed(config.seed)
     make = with_head if config.method == "head" else with_prompt
     appraiser, step = make(config, units, accelerator)
-    finish_trackers(accelerator)
     if not accelerator.is_main_process:
         return {}
     folder = Path(config.output) / "model"
@@ -212,6 +199,7 @@ def with_prompt(config: Config, units: dict[str, list[Unit]], accelerator: Any) 
         step = fit(config, filler, logits, units, accelerator)
     else:
         appraiser.calibrate()
+        finish_trackers(accelerator)
     dev = units["dev"]
     found = appraiser.probabilities([u.text for u in dev], [u.role for u in dev])
     appraiser.temperature = fitted_temperature(found.clamp_min(1e-12).log(), dev)
@@ -229,7 +217,6 @@ def fit(
     import torch
 
     from rewards.appraisals.units import LABELS
-    from rewriting.runtime.training.supervised import train
 
     counts = Counter(unit.label for unit in units["train"])
     weight_L = torch.tensor([max(1, counts[label]) ** -config.class_power for label in LABELS])
@@ -243,24 +230,15 @@ def fit(
         )
         return (losses_N * weights_N.to(losses_N.device)).sum(), float(weights_N.sum())
 
-    best = train(
+    best = train_supervised(
+        "appraisals",
+        config,
+        accelerator,
         network,
         loss,
         units["train"],
         units["dev"],
-        output=Path(config.output),
-        accelerator=accelerator,
-        steps=config.steps,
-        batch_size=config.batch_size,
-        micro_batch_size=config.micro_batch_size,
-        learning_rate=config.learning_rate,
-        weight_decay=config.weight_decay,
-        eval_every=config.eval_every,
-        save_every=config.save_every,
-        seed=config.seed,
-        settings=same_settings(config),
         size=lambda unit: len(unit.text),
-        title="appraisals",
     )
     return best.step
 
@@ -269,7 +247,6 @@ def fitted_temperature(logits_NL: Tensor, units: Sequence[Unit]) -> float:
     """The temperature under which the labels are likeliest (arXiv 1706.04599), from a fine grid."""
     import torch
 
-    from recipes.shared.temperatures import TEMPERATURES
     from rewards.appraisals.units import LABELS
 
     gold_N = torch.tensor([LABELS.index(unit.label) for unit in units])

@@ -16,11 +16,11 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recipes.shared.accelerator import finish_trackers, supervised_accelerator
+from recipes.shared.accelerator import supervised_accelerator
 from recipes.shared.cards import command, write_card
 from recipes.shared.ending import tell_ending
-from recipes.shared.settings import Shared, same_settings
-from recipes.shared.temperatures import TEMPERATURES
+from recipes.shared.settings import Shared
+from recipes.shared.supervised import TEMPERATURES, Supervised, output_field, train_supervised
 from rewriting.runtime.settings import borrowed
 from rewriting.statistics.classification import auroc
 
@@ -39,59 +39,27 @@ TRAINING_CACHE = 1_000_000  # sentences: every one of the data is encoded once
 class Config:
     """Settings of `train.py coherence`."""
 
-    output: str = field(
-        default="runs/coherence",
-        metadata={
-            "help": "Folder for the model, checkpoints, log and loss curve. Give the same folder "
-            "again to resume a run."
-        },
-    )
-    data: str = field(
-        default="sample",
-        metadata={
-            "help": "Exchanges to train on: files, folders, hub ids or sample, separated by commas."
-        },
-    )
-    max_rows: int = field(
-        default=0,
-        metadata={
-            "help": "Maximum number of exchanges taken from each source and split, drawn at "
-            "random; 0: all."
-        },
-    )
-    encoder: str = field(
-        default="minilm-l6",
-        metadata={"help": "Sentence encoder: a short name, a folder or a hub id."},
-    )
+    output: str = output_field("coherence")
+    data: str = borrowed(Supervised, "data")
+    max_rows: int = borrowed(Supervised, "max_rows")
+    encoder: str = borrowed(Supervised, "sentence_encoder")
     hidden: int = field(default=64, metadata={"help": "Width of the head's two hidden layers."})
     dropout: float = field(default=0.3, metadata={"help": "Dropout rate in the head."})
     pairs_per_response: int = field(
         default=4, metadata={"help": "Maximum number of sentence pairs taken from one response."}
     )
-    steps: int = field(default=3000, metadata={"help": "Optimizer steps."})
+    steps: int = borrowed(Supervised, "steps", 3000)
     batch_size: int = field(
         default=256, metadata={"help": "Sentence pairs per optimizer step, over all processes."}
     )
-    learning_rate: float = field(
-        default=1e-3, metadata={"help": "Peak learning rate, after the linear warm-up."}
-    )
-    weight_decay: float = field(default=0.05, metadata={"help": "Weight decay of AdamW."})
-    warmup: float = field(
-        default=0.05,
-        metadata={
-            "help": "Share of the steps over which the learning rate rises linearly; then it falls "
-            "linearly to 0."
-        },
-    )
-    max_grad_norm: float = field(
-        default=1.0, metadata={"help": "Gradients are clipped to this norm."}
-    )
-    eval_every: int = field(
-        default=250, metadata={"help": "Steps between two measurements of the dev loss."}
-    )
-    save_every: int = field(default=500, metadata={"help": "Steps between two checkpoints."})
+    learning_rate: float = borrowed(Supervised, "learning_rate")
+    weight_decay: float = borrowed(Supervised, "weight_decay", 0.05)
+    warmup: float = borrowed(Supervised, "warmup")
+    max_grad_norm: float = borrowed(Supervised, "max_grad_norm")
+    eval_every: int = borrowed(Supervised, "eval_every", 250)
+    save_every: int = borrowed(Supervised, "save_every", 500)
     report_to: str = borrowed(Shared, "report_to")
-    seed: int = field(default=0, metadata={"help": "The same seed gives the same model."})
+    seed: int = borrowed(Supervised, "seed")
 
 
 def run(config: Config) -> dict[str, Any]:
@@ -100,7 +68,6 @@ def run(config: Config) -> dict[str, Any]:
 
     from rewards.terms.coherence import CoherenceHead, CoherenceModel
     from rewriting.runtime.models.named import load_sentence_encoder
-    from rewriting.runtime.training.supervised import train
 
     accelerator = supervised_accelerator("coherence", config)
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
@@ -118,27 +85,16 @@ def run(config: Config) -> dict[str, Any]:
     )
     pairs = {name: pairs_of(config, model, name) for name in ("train", "dev")}
     logger.info("%d pairs to train on, %d for dev", len(pairs["train"]), len(pairs["dev"]))
-    best = train(
+    best = train_supervised(
+        "coherence",
+        config,
+        accelerator,
         head,
         lambda rows: pair_loss(model, rows),
         pairs["train"],
         pairs["dev"],
-        output=Path(config.output),
-        accelerator=accelerator,
-        steps=config.steps,
-        batch_size=config.batch_size,
         micro_batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
-        weight_decay=config.weight_decay,
-        warmup=config.warmup,
-        max_grad_norm=config.max_grad_norm,
-        eval_every=config.eval_every,
-        save_every=config.save_every,
-        seed=config.seed,
-        settings=same_settings(config),
-        title="coherence",
     )
-    finish_trackers(accelerator)
     if not accelerator.is_main_process:
         return {}
     model.temperature = fitted_temperature(model, pairs["dev"])

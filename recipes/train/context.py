@@ -19,6 +19,7 @@ from recipes.shared.accelerator import supervised_accelerator, track_figures
 from recipes.shared.cards import command, write_card
 from recipes.shared.ending import tell_ending
 from recipes.shared.settings import Shared
+from recipes.shared.supervised import Supervised
 from rewriting.errors import UserError
 from rewriting.runtime.settings import borrowed
 
@@ -55,10 +56,7 @@ class Config:
         default="grounded",
         metadata={"help": "Identifier that the gate is fitted for and used with."},
     )
-    encoder: str = field(
-        default="minilm-l6",
-        metadata={"help": "Sentence encoder: a short name, a folder or a hub id."},
-    )
+    encoder: str = borrowed(Supervised, "sentence_encoder")
     max_neutral: int = field(
         default=3000,
         metadata={"help": "Maximum number of exchanges taken from each neutral source; 0: all."},

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recipes.shared.accelerator import finish_trackers, supervised_accelerator
+from recipes.shared.accelerator import supervised_accelerator
 from recipes.shared.cards import command, write_card
 from recipes.shared.ending import tell_ending
-from recipes.shared.settings import Shared, columns_field, same_settings
+from recipes.shared.settings import Shared, columns_field
+from recipes.shared.supervised import Supervised, output_field, train_supervised
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
 from rewriting.runtime.settings import borrowed
@@ -34,20 +35,8 @@ logger = logging.getLogger(__name__)
 class Config:
     """Settings of `train.py identifier`."""
 
-    output: str = field(
-        default="runs/identifier",
-        metadata={
-            "help": "Folder for the model, checkpoints, log and loss curve. Give the same folder "
-            "again to resume a run."
-        },
-    )
-    data: str = field(
-        default="sample",
-        metadata={
-            "help": "Labelled exchanges to train on: files, folders, hub ids or sample, separated "
-            "by commas."
-        },
-    )
+    output: str = output_field("identifier")
+    data: str = borrowed(Supervised, "labelled_data")
     columns: str = columns_field()
     extra_data: str = field(
         default="",
@@ -56,9 +45,7 @@ class Config:
             "their post are left out."
         },
     )
-    encoder: str = field(
-        default="minilm-l6", metadata={"help": "Encoder: a short name, a folder or a hub id."}
-    )
+    encoder: str = borrowed(Supervised, "encoder")
     arrangement: str = field(
         default="shared",
         metadata={
@@ -106,13 +93,8 @@ class Config:
         },
     )
     epochs: int = field(default=5, metadata={"help": "Passes over the training rows."})
-    batch_size: int = field(
-        default=16, metadata={"help": "Exchanges per optimizer step, over all processes."}
-    )
-    micro_batch_size: int = field(
-        default=8,
-        metadata={"help": "Exchanges in memory at once, per process; it changes no result."},
-    )
+    batch_size: int = borrowed(Supervised, "batch_size")
+    micro_batch_size: int = borrowed(Supervised, "micro_batch_size")
     learning_rate: float = field(
         default=5e-4,
         metadata={"help": "Peak learning rate of the encoder, after the linear warm-up."},
@@ -121,7 +103,7 @@ class Config:
         default=2.0,
         metadata={"help": "Learning rate of the heads, as a multiple of the encoder's."},
     )
-    weight_decay: float = field(default=0.01, metadata={"help": "Weight decay of AdamW."})
+    weight_decay: float = borrowed(Supervised, "weight_decay")
     average: float = field(
         default=0.99,
         metadata={
@@ -178,7 +160,6 @@ def run(config: Config) -> dict[str, Any]:
         adapt(config, networks, tokenizer, accelerator)
     identifier = EpitomeIdentifier(architecture, networks, tokenizer, "identifier")
     step = fit(config, identifier, splits, accelerator)
-    finish_trackers(accelerator)
     if not accelerator.is_main_process:
         return {}
     folder = Path(config.output) / "model"
@@ -216,7 +197,6 @@ def fit(
 ) -> int:
     """Train the networks, and leave them as they were at the best step; its number."""
     from rewards.identifiers.epitome.training import IdentifierLoss, gate_weights, make_examples
-    from rewriting.runtime.training.supervised import train
 
     lengths = (config.train_seeker_tokens, config.train_response_tokens)
     examples = make_examples(splits["train"], identifier.tokenizer, *lengths)
@@ -228,27 +208,21 @@ def fit(
         hidden_share=config.hidden_share,
     )
     per_epoch = max(1, len(examples) // config.batch_size)
-    best = train(
+    best = train_supervised(
+        "identifier",
+        config,
+        accelerator,
         identifier.networks,
         loss,
         examples,
         make_examples(splits["dev"], identifier.tokenizer, *lengths),
-        output=Path(config.output),
-        accelerator=accelerator,
         steps=config.epochs * per_epoch,
-        batch_size=config.batch_size,
-        micro_batch_size=config.micro_batch_size,
-        learning_rate=config.learning_rate,
-        weight_decay=config.weight_decay,
         eval_every=max(1, per_epoch // config.evals_per_epoch),
         save_every=max(1, per_epoch // config.evals_per_epoch),
-        seed=config.seed,
-        settings=same_settings(config),
         size=lambda example: len(example.response_ids),
         rate_factors={"heads.": config.head_factor},
         average=config.average,
         dev_score=lambda: dev_score(identifier, splits["dev"]),
-        title="identifier",
     )
     return best.step
 

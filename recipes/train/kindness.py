@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recipes.shared.accelerator import finish_trackers, supervised_accelerator
+from recipes.shared.accelerator import supervised_accelerator
 from recipes.shared.cards import command, write_card
 from recipes.shared.ending import tell_ending
 from recipes.shared.kindness_sentences import Sentence, sentences
-from recipes.shared.settings import Shared, same_settings
+from recipes.shared.settings import Shared
+from recipes.shared.supervised import Supervised, output_field, train_supervised
 from rewriting.errors import UserError
 from rewriting.runtime.settings import borrowed
 from rewriting.statistics.classification import auroc
@@ -37,13 +38,7 @@ logger = logging.getLogger(__name__)
 class Config:
     """Settings of `train.py kindness`."""
 
-    output: str = field(
-        default="runs/kindness",
-        metadata={
-            "help": "Folder for the model, checkpoints, log and loss curve. Give the same folder "
-            "again to resume a run."
-        },
-    )
+    output: str = output_field("kindness")
     data: str = field(
         default="",
         metadata={
@@ -65,9 +60,7 @@ class Config:
             "it."
         },
     )
-    encoder: str = field(
-        default="mpnet-base", metadata={"help": "Encoder: a short name, a folder or a hub id."}
-    )
+    encoder: str = borrowed(Supervised, "encoder", "mpnet-base")
     layers: int = field(
         default=9,
         metadata={
@@ -75,7 +68,7 @@ class Config:
             "layers of a sentence encoder tell topics, not tone."
         },
     )
-    rank: int = field(default=16, metadata={"help": "Rank of the LoRA matrices."})
+    rank: int = borrowed(Supervised, "rank")
     max_tokens: int = field(
         default=64, metadata={"help": "Longer sentences are cut to this many tokens."}
     )
@@ -83,9 +76,7 @@ class Config:
     batch_size: int = field(
         default=32, metadata={"help": "Sentences per optimizer step, over all processes."}
     )
-    learning_rate: float = field(
-        default=4e-4, metadata={"help": "Peak learning rate, after the linear warm-up."}
-    )
+    learning_rate: float = borrowed(Supervised, "learning_rate", 4e-4)
     smoothing: float = field(
         default=0.04,
         metadata={
@@ -109,7 +100,7 @@ class Config:
         metadata={"help": "Also measure the test part; keep a list of every time you do."},
     )
     report_to: str = borrowed(Shared, "report_to")
-    seed: int = field(default=0, metadata={"help": "The same seed gives the same model."})
+    seed: int = borrowed(Supervised, "seed")
 
 
 def run(config: Config) -> dict[str, Any]:
@@ -117,7 +108,6 @@ def run(config: Config) -> dict[str, Any]:
     from accelerate.utils import set_seed
 
     from rewards.terms.kindness import KindnessModel
-    from rewriting.runtime.training.supervised import train
 
     accelerator = supervised_accelerator("kindness", config)
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
@@ -128,27 +118,23 @@ def run(config: Config) -> dict[str, Any]:
     model = KindnessModel(config.encoder, config.rank, config.max_tokens, config.layers)
     model.to(accelerator.device)
     per_epoch = max(1, len(rows) // config.batch_size)
-    best = train(
+    best = train_supervised(
+        "kindness",
+        config,
+        accelerator,
         model,
         lambda batch: hurt_loss(model, batch, config.smoothing),
         rows,
         dev,
-        output=Path(config.output),
-        accelerator=accelerator,
         steps=config.epochs * per_epoch,
-        batch_size=config.batch_size,
         micro_batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
         weight_decay=0.01,
         eval_every=per_epoch,
         save_every=per_epoch,
-        seed=config.seed,
-        settings=same_settings(config, "bar", "test"),
+        chosen_afterwards=("bar", "test"),
         rate_factors={"head": 2.0},
         average=0.98,
-        title="kindness",
     )
-    finish_trackers(accelerator)
     if not accelerator.is_main_process:
         return {}
     folder = Path(config.output) / "model"

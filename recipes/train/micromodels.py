@@ -20,6 +20,7 @@ from recipes.shared.accelerator import supervised_accelerator, track_figures
 from recipes.shared.cards import command, write_card
 from recipes.shared.ending import tell_ending
 from recipes.shared.settings import Shared, columns_field
+from recipes.shared.supervised import Supervised
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
 from rewriting.runtime.settings import borrowed
@@ -42,25 +43,10 @@ class Config:
         default="runs/micromodels",
         metadata={"help": "Folder for the fitted model and its model card."},
     )
-    data: str = field(
-        default="sample",
-        metadata={
-            "help": "Labelled exchanges to train on: files, folders, hub ids or sample, separated "
-            "by commas."
-        },
-    )
+    data: str = borrowed(Supervised, "labelled_data")
     columns: str = columns_field()
-    max_rows: int = field(
-        default=0,
-        metadata={
-            "help": "Maximum number of exchanges taken from each source and split, drawn at "
-            "random; 0: all."
-        },
-    )
-    encoder: str = field(
-        default="minilm-l6",
-        metadata={"help": "Sentence encoder: a short name, a folder or a hub id."},
-    )
+    max_rows: int = borrowed(Supervised, "max_rows")
+    encoder: str = borrowed(Supervised, "sentence_encoder")
     seeds: str = field(
         default="rationales",
         metadata={
@@ -92,7 +78,7 @@ class Config:
         default=32, metadata={"help": "How many sentences the encoder reads at once."}
     )
     report_to: str = borrowed(Shared, "report_to")
-    seed: int = field(default=0, metadata={"help": "The same seed gives the same model."})
+    seed: int = borrowed(Supervised, "seed")
     overwrite: bool = field(
         default=False, metadata={"help": "Replace a model that is already in the folder."}
     )

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recipes.shared.accelerator import finish_trackers, supervised_accelerator
+from recipes.shared.accelerator import supervised_accelerator
 from recipes.shared.cards import command, write_card
 from recipes.shared.ending import tell_ending
-from recipes.shared.settings import Shared, same_settings
+from recipes.shared.settings import Shared
+from recipes.shared.supervised import Supervised, output_field, train_supervised
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
 from rewriting.runtime.settings import borrowed
@@ -36,13 +37,7 @@ logger = logging.getLogger(__name__)
 class Config:
     """Settings of `train.py reader`."""
 
-    output: str = field(
-        default="runs/reader",
-        metadata={
-            "help": "Folder for the model, checkpoints, log and loss curve. Give the same folder "
-            "again to resume a run."
-        },
-    )
+    output: str = output_field("reader")
     data: str = field(
         default="sample",
         metadata={
@@ -70,16 +65,14 @@ class Config:
             "help": "Exchanges that call for no empathy; several sources are separated by commas."
         },
     )
-    encoder: str = field(
-        default="minilm-l6", metadata={"help": "Encoder: a short name, a folder or a hub id."}
-    )
+    encoder: str = borrowed(Supervised, "encoder")
     second: str = field(
         default="mpnet-base",
         metadata={
             "help": "Frozen encoder whose score of fit is averaged with the reader's; '': none."
         },
     )
-    rank: int = field(default=16, metadata={"help": "Rank of the LoRA matrices."})
+    rank: int = borrowed(Supervised, "rank")
     max_tokens: int = field(
         default=96, metadata={"help": "Longer texts are cut to this many tokens."}
     )
@@ -91,9 +84,7 @@ class Config:
         default=40,
         metadata={"help": "Answers per block; each is compared with all others of its block."},
     )
-    learning_rate: float = field(
-        default=6e-4, metadata={"help": "Peak learning rate, after the linear warm-up."}
-    )
+    learning_rate: float = borrowed(Supervised, "learning_rate", 6e-4)
     bank_size: int = field(
         default=128,
         metadata={
@@ -113,12 +104,10 @@ class Config:
             "help": "Maximum number of exchanges taken from the dialogues, drawn at random; 0: all."
         },
     )
-    eval_every: int = field(
-        default=40, metadata={"help": "Steps between two measurements of the dev loss."}
-    )
-    save_every: int = field(default=40, metadata={"help": "Steps between two checkpoints."})
+    eval_every: int = borrowed(Supervised, "eval_every", 40)
+    save_every: int = borrowed(Supervised, "save_every", 40)
     report_to: str = borrowed(Shared, "report_to")
-    seed: int = field(default=0, metadata={"help": "The same seed gives the same model."})
+    seed: int = borrowed(Supervised, "seed")
 
 
 def run(config: Config) -> dict[str, Any]:
@@ -128,7 +117,6 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.reading.blocks import make_blocks
     from rewards.reading.reader import SentenceReader
     from rewards.reading.training import BlockLoss
-    from rewriting.runtime.training.supervised import train
 
     accelerator = supervised_accelerator("reader", config)
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
@@ -138,27 +126,20 @@ def run(config: Config) -> dict[str, Any]:
     reader = SentenceReader(config.encoder, config.rank, config.max_tokens)
     reader.to(accelerator.device)
     sizes = {split: min(config.block_size, smallest(one)) for split, one in material.items()}
-    best = train(
+    best = train_supervised(
+        "reader",
+        config,
+        accelerator,
         reader,
         BlockLoss(reader),
         make_blocks(material["train"], config.steps, sizes["train"], config.seed),
         make_blocks(material["dev"], 8, sizes["dev"], config.seed),
-        output=Path(config.output),
-        accelerator=accelerator,
-        steps=config.steps,
         batch_size=accelerator.num_processes,
         micro_batch_size=1,
-        learning_rate=config.learning_rate,
         weight_decay=0.01,
-        eval_every=config.eval_every,
-        save_every=config.save_every,
-        seed=config.seed,
-        settings=same_settings(config),
         rate_factors={"map": 1.5, "worth": 1.5, "form": 1.5, "need": 1.5},
         average=0.98,
-        title="reader",
     )
-    finish_trackers(accelerator)
     if not accelerator.is_main_process:
         return {}
     return finish(config, reader, splits, best.step)

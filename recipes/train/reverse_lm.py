@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recipes.shared.accelerator import finish_trackers, share_of, supervised_accelerator
+from recipes.shared.accelerator import share_of, supervised_accelerator
 from recipes.shared.cards import command, write_card
 from recipes.shared.ending import tell_ending
-from recipes.shared.settings import Shared, model_options, same_settings
+from recipes.shared.settings import Shared, model_options
+from recipes.shared.supervised import Supervised, output_field, train_supervised
 from rewriting.exchange import Exchange
 from rewriting.runtime.models.options import ModelOptions
 from rewriting.runtime.settings import borrowed
@@ -36,26 +37,9 @@ Pair = tuple[list[int], list[int]]  # prefix and continuation, as tokens
 class Config:
     """Settings of `train.py reverse_lm`."""
 
-    output: str = field(
-        default="runs/reverse_lm",
-        metadata={
-            "help": "Folder for the adapter, checkpoints, log and loss curve. Give the same folder "
-            "again to resume a run."
-        },
-    )
-    data: str = field(
-        default="sample",
-        metadata={
-            "help": "Exchanges to train on: files, folders, hub ids or sample, separated by commas."
-        },
-    )
-    max_rows: int = field(
-        default=0,
-        metadata={
-            "help": "Maximum number of exchanges taken from each source and split, drawn at "
-            "random; 0: all."
-        },
-    )
+    output: str = output_field("reverse_lm", "adapter")
+    data: str = borrowed(Supervised, "data")
+    max_rows: int = borrowed(Supervised, "max_rows")
     first_turns: bool = field(
         default=False, metadata={"help": "Leave out exchanges that have earlier turns."}
     )
@@ -66,7 +50,7 @@ class Config:
     attention: str = borrowed(ModelOptions, "attention")
     load_in_4bit: bool = borrowed(ModelOptions, "load_in_4bit")
     compile: bool = borrowed(ModelOptions, "compile")
-    rank: int = field(default=8, metadata={"help": "Rank of the LoRA matrices."})
+    rank: int = borrowed(Supervised, "rank", 8)
     alpha: int = field(
         default=16, metadata={"help": "LoRA alpha: the update is scaled by alpha / rank."}
     )
@@ -81,31 +65,14 @@ class Config:
     max_seeker_tokens: int = field(
         default=96, metadata={"help": "In training, longer posts are cut to this many tokens."}
     )
-    steps: int = field(default=400, metadata={"help": "Optimizer steps."})
-    batch_size: int = field(
-        default=16, metadata={"help": "Exchanges per optimizer step, over all processes."}
-    )
-    micro_batch_size: int = field(
-        default=8,
-        metadata={"help": "Exchanges in memory at once, per process; it changes no result."},
-    )
-    learning_rate: float = field(
-        default=5e-4, metadata={"help": "Peak learning rate, after the linear warm-up."}
-    )
-    warmup: float = field(
-        default=0.05,
-        metadata={
-            "help": "Share of the steps over which the learning rate rises linearly; then it falls "
-            "linearly to 0."
-        },
-    )
-    max_grad_norm: float = field(
-        default=1.0, metadata={"help": "Gradients are clipped to this norm."}
-    )
-    eval_every: int = field(
-        default=50, metadata={"help": "Steps between two measurements of the dev loss."}
-    )
-    save_every: int = field(default=50, metadata={"help": "Steps between two checkpoints."})
+    steps: int = borrowed(Supervised, "steps")
+    batch_size: int = borrowed(Supervised, "batch_size")
+    micro_batch_size: int = borrowed(Supervised, "micro_batch_size")
+    learning_rate: float = borrowed(Supervised, "learning_rate", 5e-4)
+    warmup: float = borrowed(Supervised, "warmup")
+    max_grad_norm: float = borrowed(Supervised, "max_grad_norm")
+    eval_every: int = borrowed(Supervised, "eval_every")
+    save_every: int = borrowed(Supervised, "save_every")
     max_dev_rows: int = field(
         default=200,
         metadata={
@@ -128,7 +95,6 @@ def run(config: Config) -> dict[str, Any]:
     from recipes.shared.sources import drawn, load_splits
     from rewards.terms.mutual_information import REVERSE_ROLE
     from rewriting.runtime.language_models.backbone import Backbone
-    from rewriting.runtime.training.supervised import train
 
     options = model_options(config)
     accelerator = supervised_accelerator("reverse_lm", config)
@@ -152,27 +118,16 @@ def run(config: Config) -> dict[str, Any]:
     rows = {name: pairs_of(part, backbone, config) for name, part in splits.items()}
     logger.info("%d pairs to train on, %d for dev", len(rows["train"]), len(rows["dev"]))
     with backbone.role(REVERSE_ROLE):
-        best = train(
+        best = train_supervised(
+            "reverse_lm",
+            config,
+            accelerator,
             backbone.model,
             lambda pairs: seeker_loss(backbone, pairs),
             rows["train"],
             drawn(rows["dev"], config.max_dev_rows, config.seed),
-            output=Path(config.output),
-            accelerator=accelerator,
-            steps=config.steps,
-            batch_size=config.batch_size,
-            micro_batch_size=config.micro_batch_size,
-            learning_rate=config.learning_rate,
-            warmup=config.warmup,
-            max_grad_norm=config.max_grad_norm,
-            eval_every=config.eval_every,
-            save_every=config.save_every,
-            seed=config.seed,
-            settings=same_settings(config),
             size=lambda pair: len(pair[0]) + len(pair[1]),
-            title="reverse_lm",
         )
-    finish_trackers(accelerator)
     if not accelerator.is_main_process:
         return {}
     folder = Path(config.output) / "adapter"

@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from recipes.shared.accelerator import finish_trackers, supervised_accelerator
+from recipes.shared.accelerator import supervised_accelerator
 from recipes.shared.cards import command, write_card
 from recipes.shared.ending import tell_ending
-from recipes.shared.settings import Shared, same_settings
+from recipes.shared.settings import Shared
+from recipes.shared.supervised import Supervised, train_supervised
 from rewriting.data.load import SAMPLE
 from rewriting.errors import UserError
 from rewriting.runtime.seeds import derive_seed
@@ -61,9 +62,7 @@ class Config:
         default="machine,fits,lent,rewrites,bank,counterfactuals,sense,calm,kindness",
         metadata={"help": "Bundled corpora of labelled sentences to learn from, by commas."},
     )
-    encoder: str = field(
-        default="mpnet-base", metadata={"help": "Encoder: a short name, a folder or a hub id."}
-    )
+    encoder: str = borrowed(Supervised, "encoder", "mpnet-base")
     layers: int = field(
         default=9, metadata={"help": "Layers of the encoder that are used; 0: all of them."}
     )
@@ -71,7 +70,7 @@ class Config:
         default=0,
         metadata={"help": "So many of the lowest layers are left as they are; 0: none."},
     )
-    rank: int = field(default=16, metadata={"help": "Rank of the LoRA matrices."})
+    rank: int = borrowed(Supervised, "rank")
     max_tokens: int = field(default=160, metadata={"help": "Longer posts are cut to this."})
     epochs: float = field(default=2.0, metadata={"help": "Passes over the training pages."})
     batch_size: int = field(
@@ -81,9 +80,7 @@ class Config:
     micro_batch_size: int = field(
         default=8, metadata={"help": "Pages that are in memory at once, per process."}
     )
-    learning_rate: float = field(
-        default=5e-4, metadata={"help": "Peak learning rate, after the linear warm-up."}
-    )
+    learning_rate: float = borrowed(Supervised, "learning_rate", 5e-4)
     moved: int = field(
         default=1, metadata={"help": "Sentences of other posts that are added to each page."}
     )
@@ -117,7 +114,7 @@ class Config:
         default=False, metadata={"help": "Measure the test parts too; list every look at them."}
     )
     report_to: str = borrowed(Shared, "report_to")
-    seed: int = field(default=0, metadata={"help": "The same seed gives the same model."})
+    seed: int = borrowed(Supervised, "seed")
 
 
 def run(config: Config) -> dict[str, Any]:
@@ -125,7 +122,6 @@ def run(config: Config) -> dict[str, Any]:
     from accelerate.utils import set_seed
 
     from rewards.reading.sense_model import SenseModel
-    from rewriting.runtime.training.supervised import train
 
     accelerator = supervised_accelerator("sense", config)
     logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
@@ -147,28 +143,23 @@ def run(config: Config) -> dict[str, Any]:
     model.to(accelerator.device)
     steps = max(1, round(config.epochs * len(pages) / config.batch_size))
     every = max(1, steps // max(1, config.evaluations))
-    best = train(
+    best = train_supervised(
+        "sense",
+        config,
+        accelerator,
         model,
         model.loss,
         pages,
         dev,
-        output=Path(config.output),
-        accelerator=accelerator,
         steps=steps,
-        batch_size=config.batch_size,
-        micro_batch_size=config.micro_batch_size,
-        learning_rate=config.learning_rate,
         weight_decay=0.01,
         eval_every=every,
         save_every=every,
-        seed=config.seed,
-        settings=same_settings(config, "test"),
+        chosen_afterwards=("test",),
         size=lambda page: page.size,
         rate_factors={"head": 2.0},
         average=0.98,
-        title="sense",
     )
-    finish_trackers(accelerator)
     if not accelerator.is_main_process:
         return {}
     folder = Path(config.output) / "model"

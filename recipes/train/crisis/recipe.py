@@ -15,10 +15,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recipes.shared.accelerator import finish_trackers, supervised_accelerator
+from recipes.shared.accelerator import supervised_accelerator
 from recipes.shared.cards import write_card
 from recipes.shared.ending import tell_ending
-from recipes.shared.settings import Shared, same_settings
+from recipes.shared.settings import Shared
+from recipes.shared.supervised import Supervised, output_field, train_supervised
 from recipes.train.crisis.figures import card, choose_bars, fit_temperature, measure
 from recipes.train.crisis.messages import (
     Message,
@@ -41,13 +42,7 @@ logger = logging.getLogger(__name__)
 class Config:
     """Settings of `train.py crisis`."""
 
-    output: str = field(
-        default="runs/crisis",
-        metadata={
-            "help": "Folder for the model, checkpoints, log and loss curve. Give the same folder "
-            "again to resume a run."
-        },
-    )
+    output: str = output_field("crisis")
     data: str = field(
         default="",
         metadata={
@@ -76,14 +71,9 @@ class Config:
             "post."
         },
     )
-    encoder: str = field(
-        default="minilm-l6", metadata={"help": "Encoder: a short name, a folder or a hub id."}
-    )
-    layers: int = field(
-        default=0,
-        metadata={"help": "Number of encoder layers that are used, from the first; 0: all."},
-    )
-    rank: int = field(default=6, metadata={"help": "Rank of the LoRA matrices."})
+    encoder: str = borrowed(Supervised, "encoder")
+    layers: int = borrowed(Supervised, "layers")
+    rank: int = borrowed(Supervised, "rank", 6)
     max_tokens: int = field(
         default=128,
         metadata={
@@ -95,9 +85,7 @@ class Config:
     batch_size: int = field(
         default=32, metadata={"help": "Messages per optimizer step, over all processes."}
     )
-    learning_rate: float = field(
-        default=1e-3, metadata={"help": "Peak learning rate, after the linear warm-up."}
-    )
+    learning_rate: float = borrowed(Supervised, "learning_rate")
     smoothing: float = field(
         default=0.02,
         metadata={
@@ -131,14 +119,13 @@ class Config:
         },
     )
     report_to: str = borrowed(Shared, "report_to")
-    seed: int = field(default=0, metadata={"help": "The same seed gives the same model."})
+    seed: int = borrowed(Supervised, "seed")
 
 
 def run(config: Config) -> dict[str, Any]:
     """Train the reader, calibrate it, choose its bars, save, measure; the figures."""
     from accelerate.utils import set_seed
 
-    from rewriting.runtime.training.supervised import train
     from rewriting.safety.reader.crisis_reader import CrisisReader
 
     accelerator = supervised_accelerator("crisis", config)
@@ -152,27 +139,23 @@ def run(config: Config) -> dict[str, Any]:
     reader = CrisisReader(config.encoder, config.rank, config.max_tokens, config.layers)
     reader.to(accelerator.device)
     per_epoch = max(1, len(rows) // config.batch_size)
-    best = train(
+    best = train_supervised(
+        "crisis",
+        config,
+        accelerator,
         reader,
         lambda batch: crisis_loss(reader, batch, config.smoothing, config.kind_weight),
         rows,
         dev,
-        output=Path(config.output),
-        accelerator=accelerator,
         steps=config.epochs * per_epoch,
-        batch_size=config.batch_size,
         micro_batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
         weight_decay=0.01,
         eval_every=per_epoch,
         save_every=per_epoch,
-        seed=config.seed,
-        settings=same_settings(config, *CHOSEN_AFTERWARDS),
+        chosen_afterwards=CHOSEN_AFTERWARDS,
         rate_factors={"head": 2.0},
         average=0.98,
-        title="crisis",
     )
-    finish_trackers(accelerator)
     if not accelerator.is_main_process:
         return {}
     folder = Path(config.output) / "model"
