@@ -11,7 +11,7 @@ PAGES = sorted(
     [
         *ROOT.glob("docs/**/*.md"),
         *ROOT.glob("rewriting/sample/*.md"),
-        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")),
     ]
 )
 
