@@ -9,7 +9,7 @@ from transformers import AutoTokenizer
 from recipes.entry import run_evaluation, run_training
 from recipes.evaluate import identifier as evaluate_identifier
 from recipes.evaluate import probe as evaluate_probe
-from recipes.train import identifier
+from recipes.train.identifier import recipe as identifier
 from rewards.identifiers.named import load_identifier
 from rewriting.exchange import MECHANISMS
 from tests.tiny_lm import write_tiny_encoder

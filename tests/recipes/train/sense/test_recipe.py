@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from recipes.entry import run_training
-from recipes.train import sense
-from recipes.train.sense import Config, measure, pages_of, run
+from recipes.train.sense import recipe as sense
+from recipes.train.sense.recipe import Config, measure, pages_of, run
 from rewards.reading.labelled import Page, welcome
 from rewards.reading.sense_model import SenseModel, SenseReading
 from tests.rewards.reading.tiny import write_tiny_bert
