@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from rewriting.data import Split, load_exchanges, split_of, without_duplicates
@@ -103,6 +103,15 @@ def drawn(rows: Sequence[T], max_rows: int, seed: int) -> list[T]:
     if not max_rows or len(rows) <= max_rows:
         return list(rows)
     return random.Random(seed).sample(rows, max_rows)
+
+
+def known_levels(exchanges: Iterable[Exchange]) -> list[Exchange]:
+    """Exchanges with all three levels, without replies that are known not to fit their post."""
+    return [
+        exchange
+        for exchange in exchanges
+        if exchange.empathy is not None and (exchange.extra.get("contrast") or {}).get("fits", True)
+    ]
 
 
 def other_responses(exchanges: Sequence[Exchange]) -> list[str]:

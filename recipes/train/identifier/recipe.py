@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.shared.accelerator import supervised_accelerator
-from recipes.shared.cards import command, write_card
+from recipes.shared.cards import write_card
 from recipes.shared.ending import tell_ending
 from recipes.shared.settings import Shared, columns_field
 from recipes.shared.supervised import Supervised, output_field, train_supervised
+from recipes.train.identifier.adaptation import adapt
+from recipes.train.identifier.card import card, mean_of
 from rewriting.errors import UserError
-from rewriting.exchange import MECHANISMS, Exchange
+from rewriting.exchange import Exchange
 from rewriting.runtime.settings import borrowed
 
 if TYPE_CHECKING:
@@ -242,117 +244,12 @@ def at_least_weak(exchange: Exchange) -> Exchange:
     return replace(exchange, labels=labels)
 
 
-def adapt(config: Config, networks: Any, tokenizer: Any, accelerator: Any) -> None:
-    """Pre-train one encoder on unlabelled posts, and give all others what it has learnt."""
-    from recipes.shared.sources import load_splits
-    from rewards.identifiers.epitome.adaptation import (
-        MaskedLanguageModel,
-        copy_adapted,
-        texts_to_adapt_on,
-    )
-    from rewriting.runtime.training.supervised import train
-
-    splits = load_splits(config.adapt_data)
-    model = MaskedLanguageModel(networks[0].encoder, tokenizer).to(accelerator.device)
-    rows = {
-        name: texts_to_adapt_on(splits[name], tokenizer, config.train_response_tokens)
-        for name in ("train", "dev")
-    }
-    train(
-        model,
-        model,
-        rows["train"],
-        rows["dev"][:512],
-        output=Path(config.output) / "adaptation",
-        accelerator=accelerator,
-        steps=config.adapt_steps,
-        batch_size=32,
-        micro_batch_size=16,
-        learning_rate=config.adapt_rate,
-        eval_every=max(1, config.adapt_steps // 4),
-        save_every=max(1, config.adapt_steps // 4),
-        seed=config.seed,
-        settings={"data": config.adapt_data, "encoder": config.encoder, "rank": config.rank},
-        size=len,
-        title="adaptation",
-    )
-    for network in networks:
-        for encoder in (network.encoder, network.seeker_encoder):
-            if encoder is not None and encoder is not model.encoder:
-                copy_adapted(model.encoder, encoder)
-
-
 def extra_exchanges(data: str) -> list[Exchange]:
     """Labelled exchanges of further sources, without replies that are known not to fit their post.
 
     Annotators of EPITOME judged the form; in our sample, kind words that miss the post count 0.
     """
-    from recipes.shared.sources import sources_of
+    from recipes.shared.sources import known_levels, sources_of
     from rewriting.data import load_exchanges
 
-    return [
-        exchange
-        for source in sources_of(data)
-        for exchange in load_exchanges(source)
-        if exchange.empathy is not None and (exchange.extra.get("contrast") or {}).get("fits", True)
-    ]
-
-
-def mean_of(figures: dict[str, dict[str, float]], name: str) -> float:
-    return sum(figures[mechanism][name] for mechanism in MECHANISMS) / len(MECHANISMS)
-
-
-def card(config: Config, figures: dict[str, Any]) -> str:
-    names = ("accuracy", "macro_f1", "token_f1", "iou_f1")
-    lines = []
-    for split in ("dev", "test"):
-        if split in figures:
-            for mechanism in MECHANISMS:
-                cells = (f"{figures[split][mechanism][name]:.1f}" for name in names)
-                lines.append(f"| {split} | {mechanism} | {' | '.join(cells)} |")
-            cells = (f"{mean_of(figures[split], name):.1f}" for name in names)
-            lines.append(f"| {split} | **mean** | {' | '.join(cells)} |")
-    rows = figures["rows"]
-    return CARD.format(
-        encoder=config.encoder,
-        arrangement=config.arrangement,
-        tuning=f"LoRA of rank {config.rank}" if config.rank else "full fine-tuning",
-        data=config.data,
-        extra=config.extra_data or "nothing",
-        train=rows["train"],
-        dev=rows["dev"],
-        test=rows["test"],
-        step=figures["step"],
-        command=command("identifier", config),
-        results="\n".join(lines),
-    )
-
-
-CARD = """# identifier: how empathic is a response, and where does it show?
-
-EPITOME's bi-encoder with seeker-aware attention (arXiv 2009.08441) on `{encoder}`, arrangement
-`{arrangement}`, {tuning}: for emotional reactions, interpretations and explorations a level (0, 1,
-2) with calibrated probabilities, and the words that carry it.
-
-- Data: {data}, split by seeker (`rewriting.data.split_of`), duplicates dropped; for training alone
-  also: {extra}. {train} pairs to train on, {dev} for dev, {test} for test, which took no part in
-  training or in any choice.
-- Kept: the best step on dev by the F1 of some against none and of the rationales, {step}. Weak or
-  strong is a linear rule on the rationale, fitted on train and dev (with the further rows where
-  they helped in cross-validation); the gate and the rationale thresholds were calibrated on dev.
-  So the dev figures below flatter; test is what counts.
-- Command: `{command}`
-
-## Results
-In percent; rationales counted over words, an example without any and none found counts as 1.
-
-| split | mechanism | accuracy | macro-F1 | token-F1 | IOU-F1 |
-|---|---|---:|---:|---:|---:|
-{results}
-
-## Limits
-Trained on English peer support on Reddit, by annotators of one study. It reads mostly the surface:
-kind words in the wrong place are called empathic too (`python evaluate.py probe`). Weak levels are
-rare in the data and the least certain. A measure for research and feedback; not a diagnosis of
-anybody, and not validated for clinical use.
-"""
+    return known_levels(row for source in sources_of(data) for row in load_exchanges(source))

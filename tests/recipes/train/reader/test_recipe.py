@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from recipes.entry import run_training
-from recipes.train.reader.recipe import Config, labelled_splits, run, smallest
+from recipes.train.reader.material import labelled_splits, smallest
+from recipes.train.reader.recipe import Config, run
 from rewards.identifiers.grounded.identifier import GroundedIdentifier
 from rewards.identifiers.named import load_identifier
 from rewards.reading.blocks import KIND_LEVELS, Answer, Material

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from recipes.entry import run_training
-from recipes.train.sense import recipe as sense
-from recipes.train.sense.recipe import Config, measure, pages_of, run
+from recipes.train.sense import figures as figures_module
+from recipes.train.sense import recipe
+from recipes.train.sense.figures import gate_bar, measure
+from recipes.train.sense.pages import SENTENCES_OF_PAGE, pages_of
+from recipes.train.sense.recipe import Config, run
 from rewards.reading.labelled import Page, welcome
 from rewards.reading.sense_model import SenseModel, SenseReading
 from tests.rewards.reading.tiny import write_tiny_bert
@@ -42,8 +45,8 @@ def config(encoder: Path, output: Path, **changes: Any) -> Config:
 def test_a_run_leaves_a_model_with_its_card(
     encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sense, "pages_of", few_pages)
-    monkeypatch.setattr(sense, "PARTS", ("sense",))
+    monkeypatch.setattr(recipe, "pages_of", few_pages)
+    monkeypatch.setattr(figures_module, "PARTS", ("sense",))
     settings = vars(config(encoder, tmp_path / "run"))
     run_training(["sense", *(w for k, v in settings.items() for w in (f"--{k}", str(v)))])
     folder = tmp_path / "run" / "model"
@@ -93,8 +96,8 @@ def test_the_figures_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ],
     }
     (tmp_path / "lent_dev.jsonl").write_text(json.dumps(lent) + "\n")
-    monkeypatch.setattr(sense, "SAMPLE", tmp_path)
-    monkeypatch.setattr(sense, "PARTS", ())
+    monkeypatch.setattr(figures_module, "SAMPLE", tmp_path)
+    monkeypatch.setattr(figures_module, "PARTS", ())
     figures = measure(Fake(), "dev")  # type: ignore[arg-type]
     # good 0.9, plain 0.2 against wrong 0.2, hurtful 0.9: right, tie, tie, wrong.
     assert figures["machine"]["auroc"] == pytest.approx(50.0)
@@ -129,19 +132,19 @@ def test_the_bar_stops_no_more_right_sentences_than_allowed(
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "fits_dev.jsonl").write_text("")
     (tmp_path / "lent_dev.jsonl").write_text("")
-    monkeypatch.setattr(sense, "SAMPLE", tmp_path)
-    monkeypatch.setattr(sense, "PARTS", ())
+    monkeypatch.setattr(figures_module, "SAMPLE", tmp_path)
+    monkeypatch.setattr(figures_module, "PARTS", ())
     model: Any = ByLength()
-    assert sense.gate_bar(model, 0.0) == pytest.approx(0.1)  # nothing right is below it
-    assert sense.gate_bar(model, 0.25) == pytest.approx(0.2)  # one of four is
-    assert sense.gate_bar(model, 0.5) == pytest.approx(0.3)
+    assert gate_bar(model, 0.0) == pytest.approx(0.1)  # nothing right is below it
+    assert gate_bar(model, 0.25) == pytest.approx(0.2)  # one of four is
+    assert gate_bar(model, 0.5) == pytest.approx(0.3)
 
 
 def test_the_bundled_pages() -> None:
     dev = pages_of(Config(), "dev")
     posts = [page.post for page in dev if page.post]
     assert len(posts) > 150
-    assert all(len(page.sentences) <= sense.SENTENCES_OF_PAGE for page in dev)
+    assert all(len(page.sentences) <= SENTENCES_OF_PAGE for page in dev)
     assert pages_of(Config(), "dev") == dev  # the seed decides
     hurts = [label.hurts for page in dev if not page.post for _, label in page.sentences]
     assert set(hurts) == {0.0, 1.0}
