@@ -20,10 +20,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from recipes.shared import sharding
 from recipes.shared.cards import command, write_card
 from recipes.shared.ending import tell_ending
 from recipes.shared.settings import columns_field
+from recipes.train.grpo import sharding
 from recipes.train.grpo.actions import ACTIONS, EDITS, load_actions
 from recipes.train.grpo.requests import rows_for
 from recipes.train.grpo.rewards import UNPARSABLE, Readings, reward_functions

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recipes.shared import sharding
 from recipes.shared.accelerator import share_of
+from recipes.train.grpo import sharding
 from recipes.train.grpo.trl_settings import read_trl
 from rewriting.errors import UserError
 from rewriting.runtime.files.disk import write_json

@@ -22,7 +22,7 @@ from accelerate import Accelerator
 from rewards.identifiers import named
 from rewards.reward_sum import RewardSum
 from rewriting.runtime.processes import join_processes
-from tests.recipes.shared.sharded_run import take_cpus_for_gpus
+from tests.recipes.train.grpo.sharded_run import take_cpus_for_gpus
 from tests.recipes.words import Words
 
 

@@ -20,7 +20,7 @@ from safetensors.torch import load_file
 from transformers import LlamaForCausalLM
 
 from policies.named import load_bare_policy
-from recipes.shared import sharding
+from recipes.train.grpo import sharding
 from rewriting import Exchange, UserError
 from tests.recipes.train.grpo.test_recipe import ROWS, TEMPLATE
 from tests.tiny_lm import tiny_llama, tiny_tokenizer, write_tiny_llama
@@ -138,7 +138,7 @@ def test_a_sharded_policy_is_trained_and_saved_whole(
     arguments += edits if actions == "edits" else []
     command = [sys.executable, "-m", "accelerate.commands.launch", "--main_process_port", "0"]
     command += ["--config_file", f"configs/launch/{launch}.yaml", "--num_processes", "2"]
-    command += ["--mixed_precision", "no", "tests/recipes/shared/sharded_run.py", *arguments]
+    command += ["--mixed_precision", "no", "tests/recipes/train/grpo/sharded_run.py", *arguments]
     lengths = str(tmp_path / "lengths")
     own = {"LENGTHS": lengths, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
