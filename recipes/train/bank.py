@@ -23,7 +23,8 @@ from policies.training.reinforce.settings import Settings
 from recipes.shared.accelerator import start_accelerator
 from recipes.shared.cards import command, write_card
 from recipes.shared.ending import tell_ending
-from recipes.shared.settings import PARTNER_REWARDS, Shared, check_kl, columns_field, kl_penalty
+from recipes.shared.reinforcement import before_and_after, reinforce, save_policy
+from recipes.shared.settings import PARTNER_REWARDS, Shared, check_kl, columns_field
 from rewriting.errors import UserError
 from rewriting.runtime.seeds import derive_seed
 from rewriting.runtime.settings import borrowed, check_bounds, given, lasting, setting
@@ -126,7 +127,7 @@ class Config:
 
 def run(config: Config) -> dict[str, Any]:
     """Build or load the policy, warm it up, reinforce it, save it; the figures."""
-    from policies.training.reinforce.loop import check_settings, train
+    from policies.training.reinforce.loop import check_settings
     from recipes.shared.sources import load_splits
     from rewards.named import Models, build_rewards
 
@@ -145,24 +146,10 @@ def run(config: Config) -> dict[str, Any]:
         figures["warm"] = warm_up(config, agent, splits, accelerator)
     output = Path(config.output)
     if config.steps:
-        agent.freeze_reference()
-        result = train(
-            agent,
-            reward,
-            [e for e in splits["train"] if (e.empathy or 0) <= config.max_empathy],
-            given(Settings, config),
-            output=output,
-            accelerator=accelerator,
-            kl=kl_penalty(config),
-            dev_exchanges=dev_exchanges(config, splits),
-            same=lasting(config),
-            title="bank",
-        )
-        kept = [row for row in result.rows if row["step"] == result.step][-1]
-        figures |= {"step": result.step, "first": result.rows[0], "last": kept}
+        figures |= reinforce("bank", config, agent, reward, splits, accelerator)
     accelerator.end_training()
     if accelerator.is_main_process:
-        save(config, agent, output / "policy")
+        save_policy(config, agent, output / "policy")
         write_card(output / "policy", config, figures, card(config, figures))
         tell_ending("bank", output)
     return figures
@@ -246,7 +233,7 @@ def warm_up(
         title="warm start",
     )
     if accelerator.is_main_process:
-        save(config, agent, folder / "policy")
+        save_policy(config, agent, folder / "policy")
     return {"step": best.step, "dev_loss": best.dev_loss}
 
 
@@ -279,33 +266,7 @@ def lessons_of(config: Config, exchanges: list[Exchange], part: str) -> list[Les
     return lessons
 
 
-def dev_exchanges(config: Config, splits: dict[Split, list[Exchange]]) -> list[Exchange]:
-    from recipes.shared.sources import drawn
-
-    return drawn(splits["dev"], config.dev_rows, config.seed) if config.dev_rows else []
-
-
-def save(config: Config, agent: ChoosingAgent, folder: Path) -> None:
-    """Write the policy as it is to be used: it samples less boldly than in training."""
-    from dataclasses import replace
-
-    import torch
-
-    settings = agent.settings
-    agent.settings = replace(settings, temperature=config.temperature, top_p=config.top_p)
-    agent.save(folder, dtype=torch.float16 if config.half else None)
-    agent.settings = settings
-
-
 def card(config: Config, figures: dict[str, Any]) -> str:
-    lines = ""
-    if "last" in figures:
-        rows = [
-            f"| {n.removeprefix('dev/')} | {figures['first'][n]:.3f} | {figures['last'][n]:.3f} |"
-            for n in figures["first"]
-            if n.startswith("dev/") and n in figures["last"]
-        ]
-        lines = "\n".join(["| on dev | before | after |", "|---|---:|---:|", *rows])
     return CARD.format(
         data=config.data,
         train=figures["rows"]["train"],
@@ -315,7 +276,7 @@ def card(config: Config, figures: dict[str, Any]) -> str:
         samples=config.num_samples,
         rewards=config.rewards,
         command=command("bank", config),
-        results=lines,
+        results=before_and_after(figures),
     )
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from policies.training.ppo.settings import Settings
 from recipes.shared.cards import command, write_card
+from recipes.shared.reinforcement import before_and_after, dev_exchanges, kept_figures, save_policy
 from recipes.shared.settings import kl_penalty
 from rewriting.exchange import Exchange
-from rewriting.runtime.settings import given
+from rewriting.runtime.settings import given, lasting
 
 if TYPE_CHECKING:
     from policies.generating.generator import Generator
@@ -57,16 +58,13 @@ def reinforce(
 ) -> dict[str, Any]:
     """PPO against the generator as it is now; the policy goes to OUTPUT/policy."""
     from policies.training.ppo.loop import train
-    from recipes.shared.sources import drawn
     from recipes.train.emprl.expected_targets import with_expected_targets
-    from recipes.train.emprl.recipe import plain
-    from recipes.train.emprl.sft import save
     from recipes.train.emprl.targets import balanced, with_targets
     from rewards.named import Models
 
     output = Path(config.output)
     rows = rows_of_steps(config, splits)
-    dev = drawn(splits["dev"], config.dev_rows, config.seed) if config.dev_rows else []
+    dev = dev_exchanges(config, splits)
     file = (
         Path(config.target_levels_file).expanduser()
         if config.target_levels_file
@@ -89,13 +87,12 @@ def reinforce(
         kl=kl_penalty(config),
         rate_factors={"value_head": config.value_rate_factor},
         dev_exchanges=labelled[len(rows) :],
-        same=plain(config),
+        same=lasting(config),
         title="emprl",
     )
-    kept = [row for row in result.rows if row["step"] == result.step][-1]
-    figures = {"step": result.step, "rows": len(chosen), "first": result.rows[0], "last": kept}
+    figures = kept_figures(result) | {"rows": len(chosen)}
     if accelerator.is_main_process:
-        save(config, generator, output / "policy")
+        save_policy(config, generator, output / "policy")
         write_card(output / "policy", config, figures, card(config, generator, figures))
     return figures
 
@@ -103,10 +100,6 @@ def reinforce(
 def card(config: Config, generator: Generator, figures: dict[str, Any]) -> str:
     from recipes.train.emprl.sft import describe
 
-    first, last = figures["first"], figures["last"]
-    names = [name for name in first if name.startswith("dev/") and name in last]
-    rows = [f"| {n.removeprefix('dev/')} | {first[n]:.3f} | {last[n]:.3f} |" for n in names]
-    head = ["| on dev | before | after |", "|---|---:|---:|"] if rows else []
     return CARD.format(
         model=generator.model_name,
         adapter=describe(generator.settings),
@@ -121,7 +114,7 @@ def card(config: Config, generator: Generator, figures: dict[str, Any]) -> str:
         command=command("emprl", config),
         temperature=config.temperature,
         top_p=config.top_p,
-        results="\n".join([*head, *rows]) or "Not measured: the run had no dev exchanges.",
+        results=before_and_after(figures) or "Not measured: the run had no dev exchanges.",
     )
 
 

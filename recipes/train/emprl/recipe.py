@@ -216,7 +216,7 @@ def run(config: Config) -> dict[str, Any]:
     from recipes.train.emprl.sft import conversations, shown, supervise
 
     check(config)
-    accelerator = start_accelerator("emprl", config, plain(config))
+    accelerator = start_accelerator("emprl", config, lasting(config))
     count = accelerator.num_processes
     logger.info("%d process(es) on %s: %s", count, accelerator.device, shares(config, count))
     reward = None
@@ -295,11 +295,6 @@ def shares(config: Config, num_processes: int) -> str:
         updated = f"{config.minibatch_size / num_processes:g}"
         parts.append(f"{rows} response(s) a step in PPO, {updated} of them in each update")
     return f"each gets {' and '.join(parts)}"
-
-
-def plain(config: Config) -> dict[str, Any]:
-    """The settings that a run must share with the run it goes on from."""
-    return lasting(config)
 
 
 def start_generator(config: Config) -> Generator:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.shared.cards import command, write_card
+from recipes.shared.reinforcement import save_policy
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
 
@@ -103,7 +104,7 @@ def supervise(
     )
     figures = {"step": best.step, "dev_loss": best.dev_loss, "train_rows": len(splits["train"])}
     if accelerator.is_main_process:
-        save(config, generator, folder / "policy")
+        save_policy(config, generator, folder / "policy")
         write_card(folder / "policy", config, figures, sft_card(config, generator, figures))
     return figures
 
@@ -121,18 +122,6 @@ def sft_settings(config: Config) -> dict[str, Any]:
         "sft_average sft_dev_rows seed"
     )
     return {name: getattr(config, name) for name in names.split()}
-
-
-def save(config: Config, generator: Generator, folder: Path) -> None:
-    """Write the policy as it is to be used: it samples less boldly than in training."""
-    from dataclasses import replace
-
-    import torch
-
-    settings = generator.settings
-    generator.settings = replace(settings, temperature=config.temperature, top_p=config.top_p)
-    generator.save(folder, dtype=torch.float16 if config.half else None)
-    generator.settings = settings
 
 
 def sft_card(config: Config, generator: Generator, figures: dict[str, Any]) -> str:

@@ -22,16 +22,17 @@ from typing import TYPE_CHECKING, Any
 
 from policies.training.reinforce.settings import Settings
 from recipes.shared.accelerator import share_of, start_accelerator
-from recipes.shared.cards import command, write_card
+from recipes.shared.cards import write_card
 from recipes.shared.ending import tell_ending
+from recipes.shared.reinforcement import reinforce, save_policy
 from recipes.shared.settings import (
     PARTNER_REWARDS,
     Shared,
     check_kl,
     columns_field,
-    kl_penalty,
     model_options,
 )
+from recipes.train.partner.card import card
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
 from rewriting.runtime.models.options import ModelOptions
@@ -184,12 +185,12 @@ class Config:
 def run(config: Config) -> dict[str, Any]:
     """Build or load the policy, warm it up, reinforce it, save it; the figures."""
     from policies.editing.recomputing import layers_of
-    from policies.training.reinforce.loop import check_settings, train
-    from recipes.train.partner.start import save, warm_up
+    from policies.training.reinforce.loop import check_settings
+    from recipes.train.partner.start import warm_up
     from rewards.named import Models, build_rewards
 
     check(config)
-    accelerator = start_accelerator("partner", config, plain(config))
+    accelerator = start_accelerator("partner", config, lasting(config))
     count = accelerator.num_processes
     logger.info("%d process(es) on %s: %s", count, accelerator.device, shares(config, count))
     if config.steps:  # what the loop would refuse, said before the warm start
@@ -209,31 +210,16 @@ def run(config: Config) -> dict[str, Any]:
     reward = build_rewards(config.rewards, models)
     if config.warm_steps:
         warm_up(config, agent, splits, accelerator)
-    output, settings = Path(config.output), plain(config)
     figures: dict[str, Any] = {"backbone": agent.backbone.name}
     figures["rows"] = {name: len(rows) for name, rows in splits.items()}
     if config.steps:
-        agent.freeze_reference()
-        result = train(
-            agent,
-            reward,
-            [e for e in splits["train"] if (e.empathy or 0) <= config.max_empathy],
-            given(Settings, config),
-            output=output,
-            accelerator=accelerator,
-            kl=kl_penalty(config),
-            dev_exchanges=dev_exchanges(config, splits),
-            same=settings,
-            title="partner",
-        )
-        kept = [row for row in result.rows if row["step"] == result.step][-1]
-        figures |= {"step": result.step, "first": result.rows[0], "last": kept}
+        figures |= reinforce("partner", config, agent, reward, splits, accelerator)
     accelerator.end_training()
     if accelerator.is_main_process:
-        folder = output / "policy"
-        save(config, agent, folder)
+        folder = Path(config.output) / "policy"
+        save_policy(config, agent, folder)
         write_card(folder, config, figures, card(config, figures))
-        tell_ending("partner", output)
+        tell_ending("partner", config.output)
     return figures
 
 
@@ -278,11 +264,6 @@ def shares(config: Config, num_processes: int) -> str:
             f"{rows} exchange(s) a step with {rewrites} rewrites in reinforcement learning"
         )
     return f"each gets {' and '.join(parts) or 'nothing to train'}"
-
-
-def plain(config: Config) -> dict[str, Any]:
-    """The settings that a run must share with the run it goes on from."""
-    return lasting(config)
 
 
 def exchanges_of(config: Config) -> dict[Split, list[Exchange]]:
@@ -331,57 +312,3 @@ def start_agent(config: Config) -> EditAgent:
     dtype = None if config.rank else torch.float32
     backbone = Backbone.load(config.model, dtype=dtype, options=model_options(config))
     return EditAgent(backbone, settings, seed=config.seed)
-
-
-def dev_exchanges(config: Config, splits: dict[Split, list[Exchange]]) -> list[Exchange]:
-    from recipes.shared.sources import drawn
-
-    return drawn(splits["dev"], config.dev_rows, config.seed) if config.dev_rows else []
-
-
-def card(config: Config, figures: dict[str, Any]) -> str:
-    lines = ""
-    if "last" in figures:
-        names = [n for n in figures["first"] if n.startswith("dev/")]
-        rows = [
-            f"| {n.removeprefix('dev/')} | {figures['first'][n]:.3f} | {figures['last'][n]:.3f} |"
-            for n in names
-            if n in figures["last"]
-        ]
-        lines = "\n".join(["| on dev | before | after |", "|---|---:|---:|", *rows])
-    starts = [config.from_policy] if config.from_policy else []
-    starts += [f"{config.warm_steps} steps of warm start"] if config.warm_steps else []
-    return CARD.format(
-        model=figures["backbone"],
-        data=config.data,
-        train=figures["rows"]["train"],
-        rewards=config.rewards,
-        estimator=config.estimator,
-        steps=config.steps,
-        batch=config.batch_size,
-        samples=config.num_samples,
-        start=", then ".join(starts),
-        command=command("partner", config),
-        results=lines,
-    )
-
-
-CARD = """# partner: an agent that rewrites a reply sentence by sentence
-
-PARTNER (arXiv 2101.07714) on `{model}`: a position head says where to insert or replace a sentence,
-or that nothing is to be changed; the language model says the sentence.
-
-- Data: {data}, the train part of it ({train} exchanges), split by seeker.
-- Start: {start}. Then {steps} steps of reinforcement learning ({estimator}), {batch} exchanges a
-  step, {samples} rewrites of each.
-- Rewards: `{rewards}`
-- Command: `{command}`
-
-## Results
-{results}
-
-## Limits
-Trained on English peer support, with a reward that reads mostly the surface: it may be kind in the
-wrong place. What it writes has to be read by a person before anybody in distress sees it. Not
-validated for clinical use.
-"""

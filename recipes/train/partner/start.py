@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.shared.cards import command, write_card
+from recipes.shared.reinforcement import save_policy
 from recipes.shared.sources import sources_of
 from rewriting.exchange import Exchange
 
@@ -49,7 +49,7 @@ def warm_up(
         title="warm start",
     )
     if accelerator.is_main_process:
-        save(config, agent, folder / "policy")
+        save_policy(config, agent, folder / "policy")
         figures = {"step": best.step, "dev_loss": best.dev_loss}
         write_card(folder / "policy", config, figures, warm_card(config, figures))
 
@@ -99,16 +99,6 @@ def show_supervision(rows: Sequence[Any]) -> None:
     ]
     cut = [[cell if len(cell) < 90 else cell[:89] + "…" for cell in row] for row in shown]
     print_table("examples", ["edit", "what is there", "what to say"], cut)
-
-
-def save(config: Config, agent: EditAgent, folder: Path) -> None:
-    """Write the policy as it is to be used: it samples less boldly than in training."""
-    import torch
-
-    settings = agent.settings
-    agent.settings = replace(settings, temperature=config.temperature, top_p=config.top_p)
-    agent.save(folder, dtype=torch.float16 if config.half else None)
-    agent.settings = settings
 
 
 def warm_card(config: Config, figures: dict[str, Any]) -> str:

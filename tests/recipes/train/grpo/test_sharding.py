@@ -25,7 +25,7 @@ from rewriting import Exchange, UserError
 from tests.recipes.train.grpo.test_recipe import ROWS, TEMPLATE
 from tests.tiny_lm import tiny_llama, tiny_tokenizer, write_tiny_llama
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 FILES = sorted((ROOT / "configs" / "launch").glob("*.yaml"))
 LAYER = "base_model.model.model.layers.0"
 REWARD = """
