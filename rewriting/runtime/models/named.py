@@ -10,19 +10,17 @@ are loaded.
 import errno
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewriting.errors import UserError
 from rewriting.runtime.files import folders
 from rewriting.runtime.files.folder_checks import check_folder
-from rewriting.runtime.loading import did_you_mean
 from rewriting.runtime.models.assembly import Downloads
 from rewriting.runtime.models.catalogue import SHORT_NAMES, NamedModel
 from rewriting.runtime.models.convert import quiet_transformers
 from rewriting.runtime.models.download_progress import say, steps
+from rewriting.runtime.models.failures import explained, hub_failure, known_names
 from rewriting.runtime.models.hub_check import hub_problem, offline
 from rewriting.runtime.models.installed import installed_damage, mend, remember
 from rewriting.runtime.models.options import DEFAULT, ModelOptions
@@ -69,9 +67,9 @@ def resolve(name: str) -> str:
     if path.is_file():
         raise UserError(f"model {name!r} is a file; name the folder that holds config.json.")
     if not name or name.startswith((".", "/", "~")) or "\\" in name or name.count("/") > 1:
-        raise UserError(f"model folder {name!r} does not exist. {_known_names(name)}")
+        raise UserError(f"model folder {name!r} does not exist. {known_names(name)}")
     if offline() and not _in_hub_cache(name):
-        raise UserError(_hub_failure(name, hub_problem(name)))
+        raise UserError(hub_failure(name, hub_problem(name)))
     return name
 
 
@@ -93,7 +91,7 @@ def fetch(name: str, progress: bool = True, verify: bool = False) -> Path:
     once.
     """
     if name not in SHORT_NAMES:
-        raise UserError(f"{name!r} cannot be fetched by name. {_known_names(name)}")
+        raise UserError(f"{name!r} cannot be fetched by name. {known_names(name)}")
     model, folder = SHORT_NAMES[name], cache_folder() / name
     if installed_damage(folder, model.edition, verify) is None:
         return folder
@@ -230,7 +228,7 @@ def load_config(name: str) -> Any:
     from transformers import AutoConfig
 
     source, local = _source(name)
-    with _explained(name):
+    with explained(name, source):
         return AutoConfig.from_pretrained(source, local_files_only=local, trust_remote_code=False)
 
 
@@ -266,7 +264,7 @@ def load_sentence_encoder(
     from sentence_transformers import SentenceTransformer
 
     source, local = _source(name)
-    with _explained(name), quiet_transformers():
+    with explained(name, source), quiet_transformers():
         model = SentenceTransformer(
             source,
             device=str(device or default_device()),
@@ -295,7 +293,7 @@ def _load(
     # Without an explicit False, transformers asks at the terminal whether to run a model's code.
     safe: dict[str, Any] = {"local_files_only": local, "trust_remote_code": False}
     told = options.loading(dtype, device) | {"dtype": dtype, "use_safetensors": True}
-    with _explained(name), quiet_transformers():
+    with explained(name, source), quiet_transformers():
         tokenizer = AutoTokenizer.from_pretrained(source, **safe)
         model, info = kind.from_pretrained(source, output_loading_info=True, **told, **safe)
     missing = sorted(key for key in info["missing_keys"] if not key.startswith("pooler."))
@@ -311,7 +309,7 @@ def _source(name: str) -> tuple[str, bool]:
     local = os.path.isdir(source)
     if not local and (problem := hub_problem(name)):
         if not _in_hub_cache(name):
-            raise UserError(_hub_failure(name, problem))
+            raise UserError(hub_failure(name, problem))
         return source, True
     if local and not any(os.path.isfile(f"{source}/{f}") for f in ("config.json", "modules.json")):
         raise UserError(f"{name} does not hold a model: there is no config.json in it.")
@@ -327,47 +325,6 @@ def default_device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-@contextmanager
-def _explained(name: str) -> Iterator[None]:
-    """The page-long messages of transformers about names and networks, as one line."""
-    from safetensors import SafetensorError
-    from torch import OutOfMemoryError
-
-    try:
-        yield
-    except (UserError, MemoryError, OutOfMemoryError, ImportError):  # not the fault of the model
-        raise
-    except SafetensorError as error:
-        raise UserError(f"the weights of {name} are damaged ({error}). Get them again.") from error
-    except OSError as error:
-        reason = str(error).strip().split("\n")[0]
-        if os.path.isdir(resolve(name)):
-            raise _unloadable(name, error) from error
-        raise UserError(_hub_failure(name, reason)) from error
-    except ValueError as error:
-        if "Unrecognized configuration class" in str(error):
-            raise UserError(f"{name} is another kind of model than is needed here.") from error
-        if "trust_remote_code" in str(error):
-            raise UserError(f"{name} runs code from the hub, which is not allowed.") from error
-        if "backend tokenizer" in str(error):
-            raise UserError(f"{name} holds no tokenizer that can be loaded.") from error
-        if "attention" in str(error) and "support" in str(error):
-            reason = str(error).strip().split(". ")[0]
-            raise UserError(f"{name}: {reason}. Set attention to eager.") from error
-        raise _unloadable(name, error) from error
-    except BaseException as error:  # settings of a folder can make the libraries fail in any way
-        failed = isinstance(error, Exception) or type(error).__name__ == "PanicException"  # of Rust
-        if failed and os.path.isdir(resolve(name)):
-            raise _unloadable(name, error) from error
-        raise
-
-
-def _unloadable(name: str, error: BaseException) -> UserError:
-    """The first line of an error of the libraries; the rest is for those who wrote them."""
-    reason = (str(error).strip() or type(error).__name__).split("\n")[0].rstrip(".")
-    return UserError(f"{name} does not hold a loadable model: {reason[:200]}.")
-
-
 def _in_hub_cache(name: str) -> bool:
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
@@ -376,14 +333,3 @@ def _in_hub_cache(name: str) -> bool:
         return isinstance(try_to_load_from_cache(name, "config.json"), str)
     except HFValidationError:
         return False
-
-
-def _hub_failure(name: str, reason: str) -> str:
-    return (
-        f"model {name!r} is no folder here and did not come from the hub ({reason.rstrip('.')}). "
-        f"Connect to the hub, or give the path of a folder with the model. {_known_names(name)}"
-    )
-
-
-def _known_names(name: str) -> str:
-    return f"{did_you_mean(name, SHORT_NAMES)}Names that need no hub: {', '.join(SHORT_NAMES)}."
