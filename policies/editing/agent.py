@@ -29,24 +29,28 @@ from torch import Tensor, nn
 
 from policies.editing import roles
 from policies.editing.actions import Action, LogProbs
-from policies.editing.position_head import PositionHead, entropy, sample_positions
-from policies.editing.prompt import Prompt, ending_tokens, instruction, state_prompt
+from policies.editing.position_head import PositionHead, chosen_log_probs, entropy, sample_positions
+from policies.editing.prompt import (
+    Prompt,
+    ending_tokens,
+    instruction,
+    prompt_length,
+    sentence_text,
+    sentence_tokens,
+    state_prompt,
+)
 from policies.editing.recomputing import Rest, read_at_once, recomputing
 from policies.editing.sentence_writer import SentenceWriter
 from policies.editing.settings import FILE, EditSettings, read_settings, write_settings
 from policies.editing.several import rewrites_together, state_seed
 from policies.reading.cached_reading import Reading
-from policies.reading.windows import check_window
 from rewriting.edits import Edit, num_positions
-from rewriting.errors import UserError
 from rewriting.exchange import Exchange, Rewrite
 from rewriting.loop import EditState
 from rewriting.runtime.files.disk import disk_errors
 from rewriting.runtime.language_models.backbone import Backbone
 from rewriting.runtime.models.options import DEFAULT, ModelOptions
 from rewriting.runtime.seeds import derive_seed
-
-MIN_PROMPT_TOKENS = 64
 
 
 class EditAgent:
@@ -87,16 +91,7 @@ class EditAgent:
             temperature=settings.temperature,
             top_p=settings.top_p,
         )
-        reserved = len(backbone.tokens(instruction(98, 99))) + settings.max_new_tokens
-        self.max_prompt_tokens = min(settings.max_prompt_tokens, backbone.max_length - reserved)
-        if self.max_prompt_tokens < MIN_PROMPT_TOKENS:
-            raise UserError(
-                f"a prompt of {self.max_prompt_tokens} tokens is too short: the model reads "
-                f"{backbone.max_length}; set max_prompt_tokens to {MIN_PROMPT_TOKENS} or more, "
-                "max_new_tokens to less, or take a model that reads more."
-            )
-        num_tokens = self.max_prompt_tokens + reserved
-        check_window(model, backbone.name, num_tokens, "max_prompt_tokens")
+        self.max_prompt_tokens = prompt_length(backbone, settings)
 
     # ---- what it has been and what it becomes
 
@@ -192,7 +187,7 @@ class EditAgent:
             return self._recomputed(prompts, actions, writing, dropout)
         with self._acting(role, dropout) as (reading, head):
             logits_BP = self._read(reading, head, prompts)
-            position_B = _chosen(logits_BP, actions)
+            position_B = chosen_log_probs(logits_BP, [action.position for action in actions])
             tokens = [position_B.new_zeros(0) for _ in actions]
             if writing:
                 reading.select(writing)
@@ -228,7 +223,7 @@ class EditAgent:
         ):
             piece = read_at_once(model, rows, plain_head=self.backbone.plain_head)
             logits_BP = self.writer.shaped(head(piece.hidden_BSD, prompts))
-            position_B = _chosen(logits_BP, actions)
+            position_B = chosen_log_probs(logits_BP, [action.position for action in actions])
             tokens = [position_B.new_zeros(0) for _ in actions]
             if writing:
                 rest: Any = Rest(piece, writing, [len(prompts[row].tokens) for row in writing])
@@ -330,29 +325,13 @@ class EditAgent:
         return self.backbone.tokens(instruction(position, len(prompt.ends)))
 
     def action(self, position: int, sentence: str = "") -> Action:
-        """The action that writes this sentence: what supervision trains towards.
-
-        The sentence ends where a sampled one would, at its first ending token, or with the end
-        token where it has none.
-        """
-        tokens = self.backbone.tokens(" " + sentence.strip()) if sentence.strip() else []
-        ends = [bool(self.writer.endings_V[token]) for token in tokens]
-        first = ends.index(False) if False in ends else len(ends)
-        tokens, ends = tokens[first:], ends[first:]
-        if True in ends:
-            tokens = tokens[: ends.index(True) + 1]
-        elif tokens:
-            tokens = [*tokens, self.backbone.tokenizer.eos_token_id]
+        """The action that writes this sentence: what supervision trains towards."""
+        tokens = sentence_tokens(sentence, self.backbone, self.writer.endings_V)
         return self._action(position, tokens[: self.settings.max_new_tokens])
 
     def _action(self, position: int, tokens: Sequence[int]) -> Action:
-        tokenizer = self.backbone.tokenizer
-        known = [token for token in tokens if token < len(tokenizer)]
-        options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
-        # Cut off by the limit it is no sentence and changes nothing: a policy learns to end one.
-        ended = bool(tokens) and bool(self.writer.endings_V[tokens[-1]])
-        text = tokenizer.decode(known, **options) if ended else ""
-        return Action(position, tuple(tokens), " ".join(text.split()))
+        text = sentence_text(tokens, self.backbone.tokenizer, self.writer.endings_V)
+        return Action(position, tuple(tokens), text)
 
     # ---- a policy
 
@@ -367,9 +346,3 @@ class EditAgent:
         """The rewrites of every seed, all sampled together."""
         length, edits = self.settings.span_length, self.settings.max_edits
         return rewrites_together(self.sample, exchanges, seeds, span_length=length, max_edits=edits)
-
-
-def _chosen(logits_BP: Tensor, actions: Sequence[Action]) -> Tensor:
-    """[B]: log π of the position of each action."""
-    chosen_B1 = torch.tensor([[action.position] for action in actions], device=logits_BP.device)
-    return logits_BP.log_softmax(dim=-1).gather(1, chosen_B1)[:, 0]

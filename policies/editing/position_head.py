@@ -94,6 +94,12 @@ def entropy(logits_BP: Tensor) -> Tensor:
     return -(log_probs_BP.exp() * finite_BP).sum(dim=-1)
 
 
+def chosen_log_probs(logits_BP: Tensor, positions: Sequence[int]) -> Tensor:
+    """[B]: log π of a position of each row."""
+    chosen_B1 = torch.tensor([[position] for position in positions], device=logits_BP.device)
+    return logits_BP.log_softmax(dim=-1).gather(1, chosen_B1)[:, 0]
+
+
 def sample_positions(logits_BP: Tensor, seeds: Sequence[int]) -> list[int]:
     """A position for each row; those past a row's last one have no probability."""
     chosen_B, _, _ = draw(logits_BP, uniforms(seeds, 1, logits_BP.device)[:, 0])

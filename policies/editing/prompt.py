@@ -21,15 +21,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import Tensor
 
+from policies.reading.windows import check_window
 from rewriting.edits import Edit, Operation
 from rewriting.errors import UserError
 from rewriting.loop import EditState
 from rewriting.sentences import BREAK, CLOSERS
+
+if TYPE_CHECKING:
+    from policies.editing.settings import EditSettings
+    from rewriting.runtime.language_models.backbone import Backbone
 
 OPENING: Final = "Someone wrote:\n"
 ANSWER: Final = "\n\nA peer answers:"
@@ -37,6 +42,7 @@ CLOSING: Final = "\n\n"
 QUESTION: Final = "Edit:"
 ENDS: Final = frozenset(".!?…。！？")
 MIN_SENTENCE_TOKENS: Final = 4
+MIN_PROMPT_TOKENS: Final = 64
 
 Tokenize = Callable[[str], list[int]]
 
@@ -50,6 +56,20 @@ class Prompt:
     """The places of the n + 1 tokens right before each sentence, and after the last one."""
     ends: tuple[int, ...]
     """The places of the n sentences' last tokens."""
+
+
+def prompt_length(backbone: Backbone, settings: EditSettings) -> int:
+    """How many tokens a prompt may have, so that a sentence fits behind it; too few are refused."""
+    reserved = len(backbone.tokens(instruction(98, 99))) + settings.max_new_tokens
+    length = min(settings.max_prompt_tokens, backbone.max_length - reserved)
+    if length < MIN_PROMPT_TOKENS:
+        raise UserError(
+            f"a prompt of {length} tokens is too short: the model reads {backbone.max_length}; set "
+            f"max_prompt_tokens to {MIN_PROMPT_TOKENS} or more, max_new_tokens to less, or take a "
+            "model that reads more."
+        )
+    check_window(backbone.model, backbone.name, length + reserved, "max_prompt_tokens")
+    return length
 
 
 def state_prompt(
@@ -144,3 +164,30 @@ def ends_sentence(text: str) -> bool:
     """Whether a token of this text ends the sentence it stands in."""
     core = text.rstrip().rstrip("".join(CLOSERS))
     return bool(BREAK.search(text)) or core[-1:] in ENDS
+
+
+def sentence_tokens(sentence: str, backbone: Backbone, endings_V: Tensor) -> list[int]:
+    """A sentence as the policy would have written it.
+
+    It ends where a sampled one would, at its first ending token, or with the end token where it has
+    none.
+    """
+    tokens = backbone.tokens(" " + sentence.strip()) if sentence.strip() else []
+    ends = [bool(endings_V[token]) for token in tokens]
+    first = ends.index(False) if False in ends else len(ends)
+    tokens, ends = tokens[first:], ends[first:]
+    if True in ends:
+        return tokens[: ends.index(True) + 1]
+    return [*tokens, backbone.tokenizer.eos_token_id] if tokens else []
+
+
+def sentence_text(tokens: Sequence[int], tokenizer: Any, endings_V: Tensor) -> str:
+    """The sentence of sampled tokens, or '' for one that the limit has cut off.
+
+    Cut off it is no sentence and changes nothing: a policy learns to end one.
+    """
+    if not tokens or not endings_V[tokens[-1]]:
+        return ""
+    known = [token for token in tokens if token < len(tokenizer)]
+    text = tokenizer.decode(known, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    return " ".join(text.split())
