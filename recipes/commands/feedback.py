@@ -34,8 +34,8 @@ def feedback(
     model: Annotated[
         str,
         typer.Option(
-            help="Identifier that measures empathy: in-context, grounded, epitome, a folder of "
-            "train.py, judge:MODEL, or ensemble:NAME,NAME."
+            help="Identifier that measures empathy: in-context, grounded, epitome, a folder or hub "
+            "id of what train.py wrote, judge:MODEL, or ensemble:NAME,NAME."
         ),
     ] = "in-context",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,

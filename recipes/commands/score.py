@@ -56,8 +56,8 @@ def score(
     model: Annotated[
         str,
         typer.Option(
-            help="Identifier that measures empathy: in-context, grounded, epitome, a folder of "
-            "train.py, judge:MODEL, or ensemble:NAME,NAME."
+            help="Identifier that measures empathy: in-context, grounded, epitome, a folder or hub "
+            "id of what train.py wrote, judge:MODEL, or ensemble:NAME,NAME."
         ),
     ] = "in-context",
     alignment: Annotated[

@@ -27,6 +27,7 @@ from rewards.appraisals.units import LABELS
 from rewriting.data.appraisals import NO_APPRAISAL, Role, sentence_bounds
 from rewriting.errors import UserError
 from rewriting.runtime.files.tensors import load_tensors, save_tensors
+from rewriting.runtime.models.hub import folder_with, found_folder
 
 SHIPPED = Path(__file__).parent.parent / "shipped" / "appraisals"
 SHIPPED_NAMES = ("", "shipped")
@@ -143,8 +144,8 @@ class SentenceAppraiser:
     def load(
         cls, folder: str | Path = SHIPPED, *, states: SentenceStates | None = None
     ) -> SentenceAppraiser:
-        """The appraiser of a folder; states of the same encoder may be shared, if frozen."""
-        folder = Path(folder)
+        """The appraiser of a folder or hub id; states of its encoder may be shared, if frozen."""
+        folder = found_folder(folder, SETTINGS)
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
         if states is None or not states.serves(settings["encoder"], settings["rank"]):
             states = SentenceStates.load(settings["encoder"], rank=settings["rank"])
@@ -178,13 +179,14 @@ class SentenceAppraiser:
 
 
 def load_appraiser(name: str = "", *, states: SentenceStates | None = None) -> Appraiser:
-    """The shipped appraiser, one of a folder that `train.py appraisals` wrote, or a model by name.
+    """The shipped appraiser, one that `train.py appraisals` wrote, by folder or hub id, or a model
+    by name.
 
     Any causal, seq2seq or masked language model can be named, a folder, a short name or a hub id;
     it is asked without training. A classifier of the hub is read by the names of its labels.
     """
-    folder = SHIPPED if name in SHIPPED_NAMES else Path(name).expanduser()
-    if (folder / SETTINGS).is_file():
+    folder = SHIPPED if name in SHIPPED_NAMES else folder_with(name, SETTINGS)
+    if folder is not None:
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
         if settings["kind"] == "head":
             return SentenceAppraiser.load(folder, states=states)

@@ -19,8 +19,9 @@ import numpy as np
 
 from rewards.identifiers.assessment import Assessment
 from rewards.identifiers.by_sentence import Bars, Shown, assessment_of
-from rewards.reading.sense_model import BARS, SenseModel, read_settings
+from rewards.reading.sense_model import BARS, SETTINGS, SenseModel, read_settings
 from rewriting.errors import UserError
+from rewriting.runtime.models.hub import found_folder
 from rewriting.sentences import split_sentences
 
 
@@ -36,8 +37,8 @@ class JointIdentifier:
     def load(
         cls, folder: Path | str, *, model: SenseModel | None = None, batch_size: int = 1
     ) -> Self:
-        """The identifier in a folder that `train.py sense` has written."""
-        path = Path(folder).expanduser()
+        """The identifier that `train.py sense` has written, by folder or hub id."""
+        path = found_folder(folder, SETTINGS)
         model = model or SenseModel.load(path, batch_size=batch_size)
         settings = read_settings(path)
         if BARS not in settings:

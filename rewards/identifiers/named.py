@@ -1,4 +1,5 @@
-"""Identifiers by name: a shipped one, a folder of a recipe, a judge, or an ensemble of these."""
+"""Identifiers by name: a shipped one, a folder of a recipe, here or on the hub, a judge, or an
+ensemble of these."""
 
 from __future__ import annotations
 
@@ -24,18 +25,21 @@ KINDS = ("identifier.json", "reader.json", "micromodels.json", "context.json", "
 
 
 def folder_of(name: str) -> Path:
-    """The folder that a name stands for; it need not exist."""
-    return NAMES.get(name, Path(name).expanduser())
+    """The folder that a name stands for; it need not exist. What a hub id names is brought now."""
+    from rewriting.runtime.models.hub import found_folder
+
+    return NAMES.get(name) or found_folder(name, *KINDS)
 
 
 def kind_of(name: str) -> str:
     """The settings file in the folder of that name; nothing is loaded."""
+    folder = folder_of(name)
     for kind in KINDS:
-        if (folder_of(name) / kind).is_file():
+        if (folder / kind).is_file():
             return kind
     raise UserError(
         f"{name!r} is no identifier. {did_you_mean(name, NAMES)}It is neither a known name "
-        f"({', '.join(NAMES)}), nor a folder that "
+        f"({', '.join(NAMES)}), nor a folder or hub id of what "
         "train.py reader, sense, identifier, micromodels or context has written, nor a language "
         "model as judge:MODEL, nor several of these as ensemble:NAME,NAME."
     )
@@ -82,7 +86,7 @@ def is_grounded(given: Any) -> bool:
 
 
 def load_identifier(name: str = DEFAULT_IDENTIFIER, *, batch_size: int = 1) -> Identifier:
-    """The identifier of that name or in that folder; what is in the folder tells its kind.
+    """The identifier of that name, in that folder or of that hub id; its files tell its kind.
 
     `judge:MODEL` is a language model that grades each mechanism, `ensemble:NAME,NAME` the mean of
     several identifiers. batch_size: sentences that a reader, a gate or the model of `joint` reads

@@ -48,6 +48,7 @@ from rewriting.runtime.language_models.tuned_encoder import (
     ready,
     trained_tensors,
 )
+from rewriting.runtime.models.hub import found_folder
 
 SHIPPED = Path(__file__).parent.parent / "shipped" / "reader"
 SETTINGS, WEIGHTS, SECOND = "reader.json", "reader.safetensors", "second."
@@ -197,8 +198,8 @@ class SentenceReader(nn.Module):
 
     @classmethod
     def load(cls, folder: Path | str = SHIPPED, *, batch_size: int = 1) -> Self:
-        """The reader in a folder that `train.py reader` has written, ready to use."""
-        path = Path(folder).expanduser()
+        """The reader that `train.py reader` has written, by folder or hub id, ready to use."""
+        path = found_folder(folder, SETTINGS)
         settings = read_settings(path)
         shape = (settings["encoder"], settings["rank"], settings["max_tokens"])
         reader = cls(*shape, batch_size=batch_size)

@@ -34,6 +34,7 @@ from rewriting.runtime.files.disk import write_json
 from rewriting.runtime.files.tensors import load_tensors, save_tensors
 from rewriting.runtime.language_models.pair_encoder import PairEncoder, Row
 from rewriting.runtime.language_models.tuned_encoder import load_trained, ready, trained_tensors
+from rewriting.runtime.models.hub import found_folder
 
 SHIPPED = Path(__file__).parent.parent / "shipped" / "sense"
 BELONGING = SHIPPED.parent / "belonging"
@@ -147,8 +148,8 @@ class SenseModel(nn.Module):
 
     @classmethod
     def load(cls, folder: Path | str = SHIPPED, *, batch_size: int = 1) -> Self:
-        """The model in a folder that `train.py sense` has written, ready to use."""
-        path = Path(folder).expanduser()
+        """The model that `train.py sense` has written, by folder or hub id, ready to use."""
+        path = found_folder(folder, SETTINGS)
         settings = read_settings(path)
         settings.pop(BARS, None)
         model = cls(**settings, batch_size=batch_size)

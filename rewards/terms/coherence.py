@@ -19,6 +19,7 @@ from rewriting.errors import UserError
 from rewriting.new_sentences import new_flags
 from rewriting.runtime.cache import CACHE_SIZE, BatchedScores
 from rewriting.runtime.files.tensors import load_tensors, save_tensors
+from rewriting.runtime.models.hub import found_folder
 from rewriting.runtime.models.named import load_sentence_encoder
 from rewriting.sentences import split_sentences
 
@@ -167,11 +168,14 @@ class CoherenceModel:
     def load(
         cls, folder: str | Path = SHIPPED, *, encoder: Any = None, batch_size: int = 1
     ) -> CoherenceModel:
-        """The model in a folder, by default the shipped one; its encoder comes by name."""
-        folder = Path(folder)
+        """The model in a folder or of a hub id, by default the shipped one; its encoder comes by
+        name."""
+        folder = found_folder(folder, CONFIG)
         if not (folder / CONFIG).is_file() or not (folder / WEIGHTS).is_file():
             raise UserError(f"{folder} holds no coherence model: it needs {CONFIG} and {WEIGHTS}.")
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        if not {"encoder", "temperature", "width", "hidden", "dropout"} <= config.keys():
+            raise UserError(f"{folder} holds another kind of model than that of coherence.")
         head = CoherenceHead(config["width"], config["hidden"], config["dropout"])
         head.load_state_dict(load_tensors(folder / WEIGHTS))
         return cls(

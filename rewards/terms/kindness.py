@@ -30,6 +30,7 @@ from rewriting.runtime.language_models.tuned_encoder import (
     ready,
     trained_tensors,
 )
+from rewriting.runtime.models.hub import found_folder
 
 SHIPPED = Path(__file__).parent.parent / "shipped" / "kindness"
 SETTINGS, WEIGHTS = "kindness.json", "kindness.safetensors"
@@ -124,8 +125,8 @@ class KindnessModel(nn.Module):
 
     @classmethod
     def load(cls, folder: Path | str = SHIPPED, *, batch_size: int = 1) -> Self:
-        """The model in a folder that `train.py kindness` has written, ready to use."""
-        path = Path(folder).expanduser()
+        """The model that `train.py kindness` has written, by folder or hub id, ready to use."""
+        path = found_folder(folder, SETTINGS)
         if not (path / SETTINGS).is_file() or not (path / WEIGHTS).is_file():
             raise UserError(f"{path} holds no kindness model: it needs {SETTINGS} and {WEIGHTS}.")
         settings = json.loads((path / SETTINGS).read_text(encoding="utf-8"))

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from rewards.protocol import texts
+from rewriting.runtime.files.policy_files import ADAPTER
 from rewriting.runtime.language_models.backbone import Backbone
+from rewriting.runtime.models.hub import found_folder
 
 SHIPPED = Path(__file__).parent.parent / "shipped" / "reverse_lm"
 REVERSE_ROLE = "reverse_lm"
@@ -29,8 +31,8 @@ class MutualInformation:
     meaning from one data set to the next.
 
     The forward model is the bare backbone, or its role `forward_role`. The backward model is the
-    role `backward_role`, an adapter that `train.py reverse_lm` trains: the folder `adapter`, or
-    what the backbone has in that role, or the shipped one.
+    role `backward_role`, an adapter that `train.py reverse_lm` trains: `adapter`, by folder or hub
+    id, or what the backbone has in that role, or the shipped one.
     """
 
     def __init__(
@@ -48,7 +50,7 @@ class MutualInformation:
             raise ValueError(f"forward_weight is λ, between 0 and 1, not {forward_weight}")
         self.backbone = backbone or Backbone.shared()
         if adapter is not None or backward_role not in self.backbone.roles:
-            self.backbone.attach(backward_role, adapter or SHIPPED)
+            self.backbone.attach(backward_role, found_folder(adapter or SHIPPED, ADAPTER))
         self.forward_weight = forward_weight
         self.normalise = normalise
         self.forward_role = forward_role

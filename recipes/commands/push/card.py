@@ -1,61 +1,56 @@
-"""The card of a policy on the hub: its README, with the YAML head that the hub reads."""
+"""The card of what goes to the hub: its README, with the YAML head that the hub reads."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any, Final
 
+from recipes.commands.push.kinds import POLICY, Kind
 from rewriting.distribution import DISTRIBUTION
-from rewriting.errors import UserError
-from rewriting.runtime.files.folder_checks import check_folder
-from rewriting.runtime.files.json_files import read_json
-from rewriting.runtime.files.policy_files import FILE, WHOLE_MODEL
+from rewriting.runtime.files.policy_files import WHOLE_MODEL
 from rewriting.runtime.models.catalogue import SHORT_NAMES
 from rewriting.runtime.models.hub import is_hub_id
 
-CARD: Final = "README.md"
 HEAD: Final = "---\n"
-TAGS: Final = ("empathy", "peer-support", "text-rewriting")
+TAGS: Final = ("empathy", "peer-support")
+MODELS: Final = ("backbone", "model", "encoder", "base_model_name_or_path")
+"""The settings that name the model that something stands on."""
 
 
-def read_description(folder: Path) -> dict[str, Any]:
-    """What policy.json says. One line where it or the card is missing, or something is unsafe."""
-    if not folder.is_dir():
-        raise UserError(f"there is no folder {folder}.")
-    if not (folder / FILE).is_file():
-        inside = folder / "policy"
-        guess = f" Did you mean {inside}?" if (inside / FILE).is_file() else ""
-        raise UserError(f"{folder} holds no policy: there is no {FILE} in it.{guess}")
-    if not (folder / CARD).is_file():
-        raise UserError(
-            f"there is no card in {folder}. Write a {CARD} that says what the policy learnt from, "
-            "how well it does and where it fails; recipes write one beside the weights."
-        )
-    check_folder(folder)
-    described = read_json(folder / FILE)
-    if not isinstance(described, dict) or not isinstance(described.get("kind"), str):
-        raise UserError(f"{folder / FILE} does not say what kind of policy this is.")
-    return described
+def models_of(described: dict[str, Any]) -> list[str]:
+    """The models that something stands on, as its settings name them."""
+    second = described.get("second")
+    places = [described, second if isinstance(second, dict) else {}]
+    found = [place.get(name) for place in places for name in MODELS]
+    return [name for name in dict.fromkeys(found) if isinstance(name, str) and name]
 
 
-def base_model(described: dict[str, Any]) -> str | None:
-    """The hub id of the model that a policy stands on; None where it has none there."""
-    name = described.get("backbone") or described.get("model")
-    if not isinstance(name, str):
-        return None
-    if name in SHORT_NAMES:
-        return SHORT_NAMES[name].hub_id
-    return name if is_hub_id(name) and not Path(name).is_dir() else None
+def hub_id_of(model: str) -> str | None:
+    """The hub id of a model; None where it has none there."""
+    if model in SHORT_NAMES:
+        return SHORT_NAMES[model].hub_id
+    return model if is_hub_id(model) and not Path(model).is_dir() else None
 
 
-def local_model(folder: Path, described: dict[str, Any]) -> str | None:
-    """The model that a policy names and that others cannot load, since it is a folder here."""
-    name = described.get("backbone") or described.get("model")
+def base_models(described: dict[str, Any]) -> list[str]:
+    """The hub ids of the models that something stands on."""
+    return [name for name in map(hub_id_of, models_of(described)) if name]
+
+
+def local_models(folder: Path, described: dict[str, Any]) -> list[str]:
+    """What it names and others cannot load by that name, since it is a folder here."""
+    from rewards.identifiers.named import ENSEMBLE, JUDGE, NAMES
+
     whole = (folder / WHOLE_MODEL).is_dir()
-    return name if isinstance(name, str) and not whole and not base_model(described) else None
+    named = [] if whole else [name for name in models_of(described) if not hub_id_of(name)]
+    inner = str(described.get("identifier", ""))
+    loaded = not inner or inner in NAMES or inner.startswith((ENSEMBLE, JUDGE))
+    return named if loaded or is_hub_id(inner) else [*named, inner]
 
 
-def with_head(card: str, described: dict[str, Any], licence: str | None) -> tuple[str, str]:
+def with_head(
+    card: str, kind: Kind, described: dict[str, Any], licence: str | None
+) -> tuple[str, str]:
     """The YAML head, and the card with it. A card that has one keeps its own."""
     if card.startswith(HEAD) and HEAD in card[len(HEAD) :]:
         head = card[: card.index(HEAD, len(HEAD)) + len(HEAD)]
@@ -65,9 +60,15 @@ def with_head(card: str, described: dict[str, Any], licence: str | None) -> tupl
     fields: dict[str, Any] = {"language": "en"}
     if licence:
         fields["license"] = licence
-    if base := base_model(described):
-        fields["base_model"] = base
-    fields |= {"library_name": DISTRIBUTION, "pipeline_tag": "text-generation"}
-    fields["tags"] = [*TAGS, str(described["kind"]).replace("_", "-")]
+    if base := base_models(described):
+        fields["base_model"] = base[0] if len(base) == 1 else base
+    fields |= {"library_name": DISTRIBUTION, "pipeline_tag": kind.task}
+    about = ["text-rewriting"] if kind is POLICY else ["reward-model"]
+    fields["tags"] = [*TAGS, *about, name_of(kind, described).replace(" ", "-")]
     head = HEAD + yaml.safe_dump(fields, sort_keys=False) + HEAD
     return head, head + card
+
+
+def name_of(kind: Kind, described: dict[str, Any]) -> str:
+    """What it is in words: of a policy, which kind of policy."""
+    return str(described["kind"]).replace("_", " ") if kind is POLICY else kind.called

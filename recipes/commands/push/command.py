@@ -1,4 +1,4 @@
-"""`rewriting push`: send a trained policy to the hub, with its card."""
+"""`rewriting push`: send a policy, an identifier or a reward model to the hub, with its card."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,13 +11,14 @@ from rewriting.errors import UserError
 EPILOG = examples(
     "rewriting push runs/partner/policy my-org/kind-editor --dry-run",
     "rewriting push runs/partner/policy my-org/kind-editor --license apache-2.0",
+    "rewriting push runs/identifier/model my-org/empathy-reader --dry-run",
 )
 
 
 def push(
     folder: Annotated[
         Path,
-        typer.Argument(metavar="FOLDER", help="Folder of a trained policy, with its model card."),
+        typer.Argument(metavar="FOLDER", help="Folder of a recipe's result, with its model card."),
     ],
     name: Annotated[
         str, typer.Argument(metavar="ORG/NAME", help="Name of the repository on the hub.")
@@ -26,8 +27,8 @@ def push(
         str | None,
         typer.Option(
             "--license",
-            help="Licence that the model card names, such as apache-2.0. The data that the policy "
-            "was trained on may forbid some.",
+            help="Licence that the model card names, such as apache-2.0. The training data may "
+            "forbid some.",
         ),
     ] = None,
     public: Annotated[
@@ -37,34 +38,33 @@ def push(
         bool, typer.Option("--dry-run", help="Only show what would be sent; no network is used.")
     ] = False,
 ) -> None:
-    """Send a trained policy to the hub: weights (safetensors), settings (JSON) and the card.
+    """Send a trained policy, identifier or reward model to the hub, with its card.
 
-    The card gets the head that the hub reads. Others then name the policy: --policy ORG/NAME.
+    Weights (safetensors) and settings (JSON) are sent; the card gets the head that the hub reads.
+    Others then write ORG/NAME where a folder can be named, such as --policy ORG/NAME.
     """
-    from recipes.commands.push.card import CARD, local_model, read_description, with_head
-    from rewriting.runtime.files.policy_files import check_weights
+    from recipes.commands.push.card import local_models, name_of, with_head
+    from recipes.commands.push.kinds import CARD, read_folder
     from rewriting.runtime.models import hub
 
     if not hub.HUB_ID.fullmatch(name):
         raise UserError(f"{name!r} is no name on the hub: it is ORG/NAME, such as my-org/agent.")
     folder = folder.expanduser()
-    described = read_description(folder)
-    check_weights(folder, described)
+    kind, described = read_folder(folder)
     sent, left = hub.files_to_send(folder)
-    head, card = with_head((folder / CARD).read_text("utf-8"), described, licence)
+    head, card = with_head((folder / CARD).read_text("utf-8"), kind, described, licence)
     show(folder, name, sent, left, head)
-    if model := local_model(folder, described):
+    for model in local_models(folder, described):
         typer.echo(f"warning: it is built on {model}, which others cannot load by that name.")
     if "\nlicense:" not in head:
         typer.echo("warning: the card names no licence; --license says which one it has.")
     if dry_run:
         typer.echo("Nothing was sent (--dry-run).")
         return
-    kind = str(described["kind"]).replace("_", " ")
-    address = hub.send_folder(
-        name, folder, sent, card, private=not public, message=f"Add an {kind} and its card"
-    )
+    message = f"Add the {name_of(kind, described)} and its card"
+    address = hub.send_folder(name, folder, sent, card, private=not public, message=message)
     typer.echo(f"sent to {address}")
+    typer.echo(f"used by others: {kind.use.replace('NAME', name)}")
 
 
 def show(folder: Path, name: str, sent: list[Path], left: list[Path], head: str) -> None:

@@ -70,8 +70,8 @@ class Config:
     model: str = field(
         default="in-context",
         metadata={
-            "help": "Identifier that measures empathy: in-context, grounded, epitome, a folder of "
-            "train.py, judge:MODEL, or ensemble:NAME,NAME."
+            "help": "Identifier that measures empathy: in-context, grounded, epitome, a folder or "
+            "hub id of what train.py wrote, judge:MODEL, or ensemble:NAME,NAME."
         },
     )
     language_model: str = field(

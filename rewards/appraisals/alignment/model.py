@@ -24,6 +24,7 @@ from rewards.appraisals.sentence_states import SentenceStates
 from rewriting.data.appraisals import APPRAISALS
 from rewriting.errors import UserError
 from rewriting.runtime.files.tensors import load_tensors, save_tensors
+from rewriting.runtime.models.hub import folder_with, found_folder
 
 SHIPPED = Path(__file__).parents[2] / "shipped" / "alignment"
 SETTINGS, WEIGHTS = "alignment.json", "alignment.safetensors"
@@ -136,8 +137,8 @@ class SiameseAlignment:
     def load(
         cls, folder: str | Path = SHIPPED, *, states: SentenceStates | None = None
     ) -> SiameseAlignment:
-        """The model of a folder; states of the same encoder may be shared, if frozen."""
-        folder = Path(folder)
+        """The model of a folder or hub id; states of its encoder may be shared, if frozen."""
+        folder = found_folder(folder, SETTINGS)
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
         if states is None or not states.serves(settings["encoder"], settings["rank"]):
             states = SentenceStates.load(settings["encoder"], rank=settings["rank"])
@@ -201,9 +202,10 @@ class SimilarityAlignment:
 
 
 def load_alignment(name: str = "", *, states: SentenceStates | None = None) -> Alignment:
-    """The shipped model, one that `train.py alignment` wrote, or a sentence encoder by name."""
-    folder = SHIPPED if name in SHIPPED_NAMES else Path(name).expanduser()
-    if (folder / SETTINGS).is_file():
+    """The shipped model, one that `train.py alignment` wrote, by folder or hub id, or a sentence
+    encoder by name."""
+    folder = SHIPPED if name in SHIPPED_NAMES else folder_with(name, SETTINGS)
+    if folder is not None:
         return SiameseAlignment.load(folder, states=states)
     from rewriting.runtime.models.named import load_sentence_encoder
 

@@ -31,6 +31,7 @@ from rewriting.exchange import MECHANISMS
 from rewriting.runtime.files.disk import write_json
 from rewriting.runtime.files.tensors import load_tensors, save_tensors
 from rewriting.runtime.language_models.lora import add_lora
+from rewriting.runtime.models.hub import found_folder
 from rewriting.runtime.models.named import load_encoder
 
 SETTINGS, WEIGHTS = "identifier.json", "identifier.safetensors"
@@ -102,8 +103,9 @@ class EpitomeIdentifier:
 
     @classmethod
     def load(cls, folder: Path | str) -> Self:
-        """Load a folder that `save` has written; LoRA matrices are merged, so they cost nothing."""
-        path = Path(folder)
+        """Load what `save` has written, by folder or hub id; LoRA matrices are merged, so they cost
+        nothing."""
+        path = found_folder(folder, SETTINGS)
         if not (path / SETTINGS).is_file():
             raise UserError(f"{path} holds no identifier: its {SETTINGS} is missing.")
         settings = json.loads((path / SETTINGS).read_text(encoding="utf-8"))

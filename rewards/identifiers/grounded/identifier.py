@@ -23,8 +23,9 @@ import numpy as np
 from rewards.identifiers.assessment import Assessment
 from rewards.identifiers.by_sentence import Shown, assessment_of
 from rewards.identifiers.grounded.grounding import Grounding
-from rewards.reading.reader import SentenceReader, read_settings
+from rewards.reading.reader import SETTINGS, SentenceReader, read_settings
 from rewriting.errors import UserError
+from rewriting.runtime.models.hub import found_folder
 from rewriting.sentences import split_sentences
 
 
@@ -42,8 +43,8 @@ class GroundedIdentifier:
     def load(
         cls, folder: Path | str, *, reader: SentenceReader | None = None, batch_size: int = 1
     ) -> Self:
-        """The identifier in a folder that `train.py reader` has written."""
-        path = Path(folder).expanduser()
+        """The identifier that `train.py reader` has written, by folder or hub id."""
+        path = found_folder(folder, SETTINGS)
         settings = read_settings(path)
         if "grounding" not in settings:
             raise UserError(f"{path} holds a reader that no levels were fitted for.")

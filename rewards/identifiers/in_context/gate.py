@@ -170,11 +170,12 @@ class ContextGate:
 
     @classmethod
     def load(cls, folder: Path | str, *, encoder: Any = None, batch_size: int = 1) -> Self:
-        """The gate in a folder that `save` has written; its encoder comes by name."""
+        """The gate that `save` has written, by folder or hub id; its encoder comes by name."""
         from rewards.identifiers.seed_sentences import SentenceVectors
+        from rewriting.runtime.models.hub import found_folder
         from rewriting.runtime.models.named import load_sentence_encoder
 
-        path = Path(folder)
+        path = found_folder(folder, SETTINGS)
         if not (path / SETTINGS).is_file() or not (path / WEIGHTS).is_file():
             raise UserError(f"{path} holds no context gate: it needs {SETTINGS} and {WEIGHTS}.")
         settings = read_settings(path)
@@ -197,8 +198,11 @@ class ContextGate:
 
 
 def read_settings(folder: Path | str) -> dict[str, Any]:
-    """The settings of a folder that `train.py context` has written."""
-    settings: dict[str, Any] = json.loads((Path(folder) / SETTINGS).read_text(encoding="utf-8"))
+    """The settings of what `train.py context` has written, by folder or hub id."""
+    from rewriting.runtime.models.hub import found_folder
+
+    path = found_folder(folder, SETTINGS) / SETTINGS
+    settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return settings
 
 

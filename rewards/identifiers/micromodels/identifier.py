@@ -136,10 +136,12 @@ class Micromodels:
 
     @classmethod
     def load(cls, folder: Path | str, *, encoder: Any = None, batch_size: int = 1) -> Self:
-        """Load a folder that `save` has written; its encoder comes by name unless given."""
+        """Load what `save` has written, by folder or hub id; its encoder comes by name unless
+        given."""
+        from rewriting.runtime.models.hub import found_folder
         from rewriting.runtime.models.named import load_sentence_encoder
 
-        path = Path(folder)
+        path = found_folder(folder, SETTINGS)
         if not (path / SETTINGS).is_file() or not (path / WEIGHTS).is_file():
             raise UserError(f"{path} holds no micromodels: it needs {SETTINGS} and {WEIGHTS}.")
         settings = json.loads((path / SETTINGS).read_text(encoding="utf-8"))

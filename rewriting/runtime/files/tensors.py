@@ -33,6 +33,17 @@ def save_tensors(
         path.chmod(0o644)  # safetensors writes 0600
 
 
+def check_tensors(path: Path) -> None:
+    """Raise where a file of tensors is missing, cut short or of another kind; none is loaded."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="np"):
+            pass
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"{path} is missing or damaged ({error}).") from error
+
+
 def load_tensors(path: Path, *, dtype: torch.dtype | None = None) -> dict[str, Tensor]:
     """The tensors of a file, on the CPU. dtype: what to make of them; None leaves them."""
     from safetensors import SafetensorError

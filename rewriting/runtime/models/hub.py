@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rewriting.errors import UserError
+from rewriting.runtime.files.folder_checks import check_folder
 from rewriting.runtime.models.named import cache_folder
 
 HUB_ID: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9_][\w.-]*")
@@ -29,23 +30,49 @@ def is_hub_id(name: str) -> bool:
     return HUB_ID.fullmatch(name) is not None and not Path(owner).is_dir()
 
 
+def found_folder(name: str | Path, *needed: str) -> Path:
+    """The folder of a model of ours: the one of that path, or that of a hub id, brought now.
+
+    needed: as in `hub_folder`. Where the name is neither, the path need not exist.
+    """
+    folder = Path(name).expanduser()
+    if isinstance(name, Path) or folder.is_dir() or not is_hub_id(name):
+        return folder
+    folder = hub_folder(name, *needed)
+    check_folder(folder)
+    return folder
+
+
+def folder_with(name: str, needed: str) -> Path | None:
+    """The folder of that name with a file in it, here or on the hub; None where there is none.
+
+    For names that may also be those of models of other libraries.
+    """
+    try:
+        folder = found_folder(name, needed)
+    except UserError:  # whoever loads the other kind says what is wrong with the name
+        return None
+    return folder if (folder / needed).is_file() else None
+
+
 @functools.cache
-def hub_folder(name: str, needed: str) -> Path:
+def hub_folder(name: str, *needed: str) -> Path:
     """The folder of a repository, with its files of the kinds in FILES.
 
-    needed: the file without which it is not what is looked for. It is brought alone first, so that
-    a repository of something else costs no gigabytes.
+    needed: files of which it has one, or it is not what is looked for. They are brought alone
+    first, so that a repository of something else costs no gigabytes.
     """
     import huggingface_hub
 
     folder = cache_folder() / "hub" / name.replace("/", "--")
     with explained(f"{name!r} is no folder here, and could not be had from the hub"):
-        for files in ([needed], [*FILES]):
+        for files in ([*needed], [*FILES]):
             huggingface_hub.snapshot_download(
                 name, local_dir=folder, allow_patterns=files, etag_timeout=SECONDS
             )
-            if not (folder / needed).is_file():
-                raise UserError(f"{name} on the hub is of another kind: it has no {needed}.")
+            if not any((folder / one).is_file() for one in needed):
+                missing = " or ".join(needed)
+                raise UserError(f"{name} on the hub is of another kind: it has no {missing}.")
     return folder
 
 

@@ -31,6 +31,7 @@ from rewriting.runtime.language_models.tuned_encoder import (
     ready,
     trained_tensors,
 )
+from rewriting.runtime.models.hub import found_folder
 from rewriting.safety.reader.windows import readings
 from rewriting.safety.verdict import CLEAR, Verdict
 
@@ -144,8 +145,8 @@ class CrisisReader(nn.Module):
 
     @classmethod
     def load(cls, folder: Path | str = SHIPPED, *, batch_size: int = 1) -> Self:
-        """The reader in a folder that `train.py crisis` has written, ready to use."""
-        path = Path(folder).expanduser()
+        """The reader that `train.py crisis` has written, by folder or hub id, ready to use."""
+        path = found_folder(folder, SETTINGS)
         if not (path / SETTINGS).is_file() or not (path / WEIGHTS).is_file():
             raise UserError(f"{path} holds no crisis reader: it needs {SETTINGS} and {WEIGHTS}.")
         settings: dict[str, Any] = json.loads((path / SETTINGS).read_text(encoding="utf-8"))

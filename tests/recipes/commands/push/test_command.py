@@ -1,6 +1,7 @@
 """`rewriting push`, with a fake in the place of the hub."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,10 @@ from typer.testing import CliRunner
 
 from policies.named import TRAINED
 from recipes.cli import app
+from recipes.commands.push.kinds import KINDS, POLICY, read_folder
+from rewards.identifiers.named import SHIPPED
 from rewriting.errors import UserError
+from rewriting.safety.reader.crisis_reader import SHIPPED as CRISIS
 
 NAME = "my-org/kind-editor"
 
@@ -104,7 +108,7 @@ def test_a_model_that_only_this_machine_has_is_said(folder: Path) -> None:
     ("change", "message"),
     [
         (lambda folder: (folder / "README.md").unlink(), "there is no card in"),
-        (lambda folder: (folder / "policy.json").unlink(), "there is no policy.json in it"),
+        (lambda folder: (folder / "policy.json").unlink(), "holds no policy, identifier or reward"),
         (lambda folder: (folder / "policy.json").write_text("3"), "does not say what kind"),
         (lambda folder: (folder / "policy.json").write_text("{"), "policy.json cannot be read"),
         (lambda folder: (folder / "model.py").write_text(""), "model.py is code"),
@@ -144,3 +148,86 @@ def test_offline_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(UserError, match=r"the hub is switched off \(HF_HUB_OFFLINE\)"):
         push(folder, NAME)
+
+
+SHIPPED_MODELS = [*sorted(path for path in SHIPPED.iterdir() if path.is_dir()), CRISIS]
+TELLING = {"coherence": "config.json", "reverse_lm": "adapter_config.json"}
+
+
+@pytest.mark.parametrize("shipped", SHIPPED_MODELS, ids=lambda path: path.name)
+def test_every_shipped_model_is_told_by_its_files(shipped: Path) -> None:
+    kind, described = read_folder(shipped)
+    assert kind.settings == TELLING.get(shipped.name, f"{shipped.name}.json")
+    assert described.items() <= json.loads((shipped / kind.settings).read_text()).items()
+
+
+def test_every_shipped_policy_is_a_policy() -> None:
+    assert {read_folder(folder)[0] for folder in TRAINED.values()} == {POLICY}
+
+
+def test_every_kind_but_one_is_shipped() -> None:
+    told = {read_folder(folder)[0].settings for folder in SHIPPED_MODELS}
+    assert {kind.settings for kind in KINDS} - told == {"policy.json", "micromodels.json"}
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(SHIPPED / "reader", tmp_path / "run" / "model"))
+
+
+def test_an_identifier_is_sent_with_the_models_it_stands_on(reader: Path, sent: list[Any]) -> None:
+    out = push(reader, NAME, "--license", "apache-2.0")
+    assert re.search(f"^used by others: rewriting score .* --model {NAME}$", out, re.M)
+    made, files = sent
+    assert made == (NAME, True, True)
+    assert files.keys() == {"README.md", "reader.json", "reader.safetensors", "results.json"}
+    head = yaml.safe_load(files["README.md"].decode().split("---\n", 2)[1])
+    minilm, mpnet = (
+        "sentence-transformers/all-MiniLM-L6-v2",
+        "sentence-transformers/all-mpnet-base-v2",
+    )
+    assert head["base_model"] == [minilm, mpnet]
+    assert head["pipeline_tag"] == "text-classification"
+    assert {"reward-model", "empathy-identifier"} <= set(head["tags"])
+    assert "warning" not in out
+
+
+def test_a_dry_run_of_a_reward_model_sends_nothing(sent: list[Any]) -> None:
+    out = push(SHIPPED / "kindness", NAME, "--dry-run")
+    size = (SHIPPED / "kindness" / "kindness.safetensors").stat().st_size
+    assert f"{size:,} bytes  kindness.safetensors" in out
+    assert "kindness-model" in yaml.safe_load(out.split("---\n")[1])["tags"]
+    assert sent == []
+
+
+def test_a_gate_beside_an_identifier_of_this_machine_is_said(tmp_path: Path, reader: Path) -> None:
+    gate = Path(shutil.copytree(SHIPPED / "context", tmp_path / "gate"))
+    assert "warning: it is built on" not in push(gate, NAME, "--dry-run")
+    described = json.loads((gate / "context.json").read_text())
+    (gate / "context.json").write_text(json.dumps(described | {"identifier": str(reader)}))
+    assert f"warning: it is built on {reader}, which others" in push(gate, NAME, "--dry-run")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda folder: (folder / "reader.safetensors").write_bytes(b"x"), "missing or damaged"),
+        (lambda folder: (folder / "reader.safetensors").unlink(), "missing or damaged"),
+        (lambda folder: (folder / "reader.json").write_text("[" * 200_000), "cannot be read"),
+        (lambda folder: (folder / "reader.json").write_text("{}"), "holds no policy, identifier"),
+        (lambda folder: (folder / "evil.py").write_text(""), "evil.py is code"),
+        (lambda folder: (folder / "README.md").unlink(), "what the empathy identifier learnt"),
+    ],
+)
+def test_an_identifier_that_is_not_fit_to_be_sent_is_refused(
+    reader: Path, sent: list[Any], change: Any, message: str
+) -> None:
+    change(reader)
+    with pytest.raises(UserError, match=message):
+        push(reader, NAME)
+    assert sent == []
+
+
+def test_a_run_is_told_from_its_model(reader: Path) -> None:
+    with pytest.raises(UserError, match=f"Did you mean {reader}"):
+        push(reader.parent, NAME, "--dry-run")

@@ -10,7 +10,13 @@ import pytest
 
 from rewriting import UserError
 from rewriting.runtime.models import hub
-from rewriting.runtime.models.hub import files_to_send, hub_folder, is_hub_id
+from rewriting.runtime.models.hub import (
+    files_to_send,
+    folder_with,
+    found_folder,
+    hub_folder,
+    is_hub_id,
+)
 
 FOLDER = {
     "policy.json": "{}",
@@ -74,6 +80,39 @@ def test_a_repository_of_another_kind_costs_one_small_file(download: list[Any]) 
     with pytest.raises(UserError, match=r"org/agent on the hub is of another kind.*no model\.gguf"):
         hub_folder("org/agent", "model.gguf")
     assert download == [["model.gguf"]]
+
+
+def test_one_of_several_files_tells_the_kind(download: list[Any]) -> None:
+    folder = hub_folder("org/agent", "identifier.json", "policy.json")
+    assert (folder / "weights.safetensors").is_file()
+    assert download[0] == ["identifier.json", "policy.json"]
+    with pytest.raises(UserError, match=r"it has no identifier\.json or reader\.json\."):
+        hub_folder("org/agent", "identifier.json", "reader.json")
+
+
+def test_a_model_of_ours_is_found_here_and_on_the_hub(
+    download: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    brought = tmp_path / "cache" / "hub" / "org--agent"
+    assert found_folder("org/agent", "policy.json") == brought
+    assert folder_with("org/agent", "policy.json") == brought
+    assert folder_with("org/agent", "model.gguf") is None
+    assert folder_with("org/other", "policy.json") is None
+    (tmp_path / "org/agent").mkdir(parents=True)
+    asked = len(download)
+    assert found_folder("org/agent", "policy.json") == Path("org/agent")  # a folder comes first
+    assert folder_with("org/agent", "policy.json") is None
+    assert found_folder(tmp_path / "gone", "policy.json") == tmp_path / "gone"
+    assert found_folder("gone", "policy.json") == Path("gone")
+    assert len(download) == asked
+
+
+def test_a_model_from_the_hub_is_looked_through(download: list[Any], tmp_path: Path) -> None:
+    text = '{"auto_map": {"AutoModel": "evil.Model"}}'
+    (tmp_path / "there" / "model/config.json").write_text(text)
+    with pytest.raises(UserError, match="names code to run"):
+        found_folder("org/agent", "policy.json")
 
 
 def test_what_cannot_be_had_is_one_line(
