@@ -1,4 +1,4 @@
-"""Words of a text in any script, for terms that count them."""
+"""Words of a text in any script, for terms that count them, and numbers with their noun."""
 
 from __future__ import annotations
 
@@ -15,3 +15,9 @@ WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 def words(text: str) -> list[str]:
     """What stands between white space; punctuation stays with its word."""
     return WORD.findall(text)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, for people: "1 process", "2 processes", "1,024 rows"."""
+    plural = noun + ("es" if noun.endswith(("s", "x", "ch")) else "s")
+    return f"{number:,} {noun if number == 1 else plural}"

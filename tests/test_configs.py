@@ -64,15 +64,15 @@ def test_a_config_can_be_shared_by_up_to_eight_processes(name: str, num_processe
     [
         (
             "partner.yaml",
-            "each gets 1 row(s) a step in the warm start and 1 exchange(s) a step with 4",
+            "each gets 1 example a step in the warm start and 1 exchange a step with 4",
         ),
         (
             "partner_paper.yaml",
-            "each gets 4 row(s) a step in the warm start and 2 exchange(s) a step with 8",
+            "each gets 4 examples a step in the warm start and 2 exchanges a step with 8",
         ),
         (
             "emprl_paper.yaml",
-            "each gets 8 exchange(s) a step in the supervised stage and 32 response(s) a step in "
+            "each gets 8 exchanges a step in the supervised stage and 32 responses a step in "
             "PPO, 8 of them in each update",
         ),
     ],

@@ -17,7 +17,7 @@ from recipes.shared.flags.dialect import examples
 from recipes.shared.gated import Safety
 from recipes.shared.rewriter import CANDIDATES_HELP, MARGIN_HELP, Rewriter
 from recipes.shared.rows import output_row
-from recipes.shared.settings import PARTNER_REWARDS
+from recipes.shared.settings import LENDING_SENSE, PARTNER_REWARDS
 from rewriting import Exchange, UserError
 from rewriting.data.survey import bad_file, survey
 
@@ -40,20 +40,25 @@ def rewrite(
         str | None,
         typer.Option(help="A file, a folder, sample[:split], or a hub id org/name[:split]."),
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="Where the .jsonl lines go.")] = None,
-    seeker: Annotated[str | None, typer.Option(help="One seeker post, instead of --input.")] = None,
-    response: Annotated[str | None, typer.Option(help="The response to it.")] = None,
+    output: Annotated[Path | None, typer.Option(help="File for the rewrites, .jsonl.")] = None,
+    seeker: Annotated[
+        str | None, typer.Option(help="One seeker's post, instead of --input.")
+    ] = None,
+    response: Annotated[
+        str | None, typer.Option(help="With --seeker: the reply to rewrite.")
+    ] = None,
     policy: Annotated[
         str,
-        typer.Option(help="Who rewrites: bank or another name, or a folder with a policy."),
+        typer.Option(help="Policy that rewrites: bank or another name, a folder, or a hub id."),
     ] = "bank",
     num_candidates: Annotated[int, typer.Option(min=0, help=CANDIDATES_HELP)] = 0,
     margin: Annotated[float | None, typer.Option(min=0, help=MARGIN_HELP)] = None,
     rewards: Annotated[
         str | None,
         typer.Option(
-            help="What ranks them and is written with them, as YAML: "
-            f"'{PARTNER_REWARDS}' unless given.",
+            help="Rewards that rank the candidates, as YAML; their values are written with each "
+            f"rewrite. By default '{PARTNER_REWARDS}', and for bank and nearest the same with "
+            f"'{LENDING_SENSE}'.",
             show_default=False,
         ),
     ] = None,
@@ -61,25 +66,33 @@ def rewrite(
         int,
         typer.Option(
             min=0,
-            help="Texts that a model behind the rewards reads at once; 0: 8 on a CPU, 64 on a GPU.",
+            help="How many texts a reward model reads at once; 0: 8 on a CPU, 64 on a GPU.",
         ),
     ] = 0,
-    seed: Annotated[int, typer.Option(help="Same seed, same rewrites.")] = 0,
-    limit: Annotated[int | None, typer.Option(min=1, help="Take the first so many rows.")] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same rewrites.")] = 0,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Maximum number of rows to use, starting from the first."),
+    ] = None,
     columns: Annotated[
         str,
         typer.Option(
-            help="Columns that are called otherwise: seeker_post=post,response_post=reply. Case "
-            "and spaces make no difference."
+            help="What your file calls our columns, where the names differ: "
+            "seeker_post=post,response_post=reply. Case and spaces make no difference."
         ),
     ] = "",
     skip_bad_rows: Annotated[
-        bool, typer.Option("--skip-bad-rows", help="Set bad rows aside in OUTPUT.bad.jsonl.")
+        bool,
+        typer.Option(
+            "--skip-bad-rows", help="Write bad rows to OUTPUT.bad.jsonl instead of stopping."
+        ),
     ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUTPUT.")] = False,
-    show: Annotated[int, typer.Option(min=0, help="Show so many rewrites at the end.")] = 3,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an existing OUTPUT.")
+    ] = False,
+    show: Annotated[int, typer.Option(min=0, help="Number of rewrites to show at the end.")] = 3,
     as_json: Annotated[
-        bool, typer.Option("--json", help="With --seeker: print the JSON line only.")
+        bool, typer.Option("--json", help="With --seeker: print one line of JSON instead of text.")
     ] = False,
     classifier: Annotated[
         str | None,
@@ -90,7 +103,9 @@ def rewrite(
     ] = None,
     allow_crisis: Annotated[
         bool,
-        typer.Option("--allow-crisis", help="Rewrite posts too that may be a crisis. Recorded."),
+        typer.Option(
+            "--allow-crisis", help="Also rewrite posts that may be a crisis; their lines say so."
+        ),
     ] = False,
 ) -> None:
     """Rewrite responses to be more empathic.

@@ -24,6 +24,7 @@ from recipes.shared.supervised import Supervised, output_field, train_supervised
 from recipes.shared.tables import cell
 from rewriting.errors import UserError
 from rewriting.runtime.settings import borrowed
+from rewriting.words import counted
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -82,7 +83,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewriting.runtime.models.named import load_sentence_encoder
 
     accelerator = supervised_accelerator("alignment", config)
-    logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
+    logger.info("%s on %s", counted(accelerator.num_processes, "process"), accelerator.device)
     parts = split_grids(config.data, config.negatives, config.seed)
     rows = {name: [*own, *moved] for name, (own, moved) in parts.items()}
     sizes = {name: len(found) for name, found in rows.items()}

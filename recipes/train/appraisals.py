@@ -25,6 +25,7 @@ from recipes.shared.settings import Shared
 from recipes.shared.supervised import TEMPERATURES, Supervised, output_field, train_supervised
 from rewriting.errors import UserError
 from rewriting.runtime.settings import borrowed
+from rewriting.words import counted
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -116,7 +117,7 @@ def run(config: Config) -> dict[str, Any]:
         raise UserError(f"shots is 0 or more, not {config.shots}.")
     config = replace(config, model=config.model or DEFAULT_MODELS[config.method])
     accelerator = supervised_accelerator("appraisals", config)
-    logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
+    logger.info("%s on %s", counted(accelerator.num_processes, "process"), accelerator.device)
     exchanges = list(load_appraisals(config.data))
     parts = {name: [e for e in exchanges if e.split == name] for name in ("train", "dev", "test")}
     parts |= {name: parts[name][: config.limit or None] for name in ("dev", "test")}
@@ -269,7 +270,7 @@ def card(config: Config, figures: dict[str, Any]) -> str:
     asked = f"LoRA of rank {config.rank}" if config.rank else "frozen"
     if config.method == "prompt":
         asked = "fine-tuned through LoRA" if config.steps else "untrained, calibrated"
-        asked += f", {config.shots} example(s) of each label in the prompt"
+        asked += f", {counted(config.shots, 'example')} of each label in the prompt"
     return CARD.format(
         what="a linear head on states of" if config.method == "head" else "a prompt to",
         model=config.model,

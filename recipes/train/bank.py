@@ -46,22 +46,25 @@ class Config:
     """Settings of `train.py bank`."""
 
     output: str = setting(
-        "runs/bank", "Folder for policy, checkpoints, log, curves. Same folder: go on.",
+        "runs/bank",
+        "Folder for the policy, checkpoints, log and curves. Give the same folder again to resume "
+        "a run.",
         may_change=True,
-    )  # fmt: skip
+    )
     data: str = field(
         default="sample:rewrites",
         metadata={
-            "help": "Replies to rewrite, sources separated by commas; those with written edits "
-            "teach the warm start where to edit."
+            "help": "Exchanges to train on: files, folders, hub ids or sample, separated by "
+            "commas; those with written edits teach the warm start where to edit."
         },
     )
     columns: str = columns_field()
     keep_crisis: bool = field(
-        default=False, metadata={"help": "Train on what the safety gate calls a crisis too."}
+        default=False, metadata={"help": "Also train on posts that the safety gate calls a crisis."}
     )
     from_policy: str = field(
-        default="", metadata={"help": "Policy to start from: bank (shipped), a folder; '': new."}
+        default="",
+        metadata={"help": "Policy to start from: bank (shipped) or a folder; '': a new one."},
     )
     encoder_from: str = field(
         default="",
@@ -71,11 +74,18 @@ class Config:
         },
     )
     identifier: str = field(
-        default="in-context", metadata={"help": "Who measures empathy, as in train.py partner."}
+        default="in-context",
+        metadata={
+            "help": "Identifier that measures empathy: in-context, grounded, epitome, a folder, or "
+            "ensemble:NAME,NAME."
+        },
     )
     rewards: str = field(
         default=REWARDS,
-        metadata={"help": "Name → weight, as YAML. Weight 0: logged only. path.py:function too."},
+        metadata={
+            "help": "Reward terms and their weights, as YAML; weight 0 only logs a term. "
+            "path.py:function names one of your own."
+        },
     )
     reward_batch_size: int = borrowed(Shared, "reward_batch_size")
     width: int = borrowed(ChoosingSettings, "width")
@@ -89,7 +99,7 @@ class Config:
 
     warm_steps: int = setting(40, "Steps of the warm start; 0: none.", least=0)
     warm_batch_size: int = setting(
-        32, "Lessons per step of the warm start, over all processes.", least=1
+        32, "Examples per step of the warm start, over all processes.", least=1
     )
     warm_learning_rate: float = setting(
         1e-3, "Peak learning rate of the warm start.", above=0, greatest=1
@@ -100,7 +110,10 @@ class Config:
     num_samples: int = borrowed(Settings, "num_samples", 8)
     sentences_per_position: int = borrowed(Settings, "sentences_per_position")
     max_empathy: int = setting(
-        6, "Train on replies with at most so much empathy; unlabelled: 0.", least=0
+        6,
+        "Train only on replies with at most this total empathy, 0 to 6; unlabelled replies count "
+        "as 0.",
+        least=0,
     )
     estimator: str = borrowed(Settings, "estimator")
     inner_epochs: int = borrowed(Settings, "inner_epochs")

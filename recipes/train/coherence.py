@@ -23,6 +23,7 @@ from recipes.shared.settings import Shared
 from recipes.shared.supervised import TEMPERATURES, Supervised, output_field, train_supervised
 from rewriting.runtime.settings import borrowed
 from rewriting.statistics.classification import auroc
+from rewriting.words import counted
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -70,7 +71,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewriting.runtime.models.named import load_sentence_encoder
 
     accelerator = supervised_accelerator("coherence", config)
-    logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
+    logger.info("%s on %s", counted(accelerator.num_processes, "process"), accelerator.device)
     encoder = load_sentence_encoder(config.encoder)
     set_seed(config.seed)
     width = encoder.encode(["width"]).shape[1]

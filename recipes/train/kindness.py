@@ -25,6 +25,7 @@ from recipes.shared.supervised import Supervised, output_field, train_supervised
 from rewriting.errors import UserError
 from rewriting.runtime.settings import borrowed
 from rewriting.statistics.classification import auroc
+from rewriting.words import counted
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -110,7 +111,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.terms.kindness import KindnessModel
 
     accelerator = supervised_accelerator("kindness", config)
-    logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
+    logger.info("%s on %s", counted(accelerator.num_processes, "process"), accelerator.device)
     dev = sentences(config.data, "dev")
     rows = sentences(config.data, "train") + counterfactual_sentences(config.counterfactuals)
     rows += dev if config.train_on_dev else []

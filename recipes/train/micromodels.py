@@ -24,6 +24,7 @@ from recipes.shared.supervised import Supervised
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
 from rewriting.runtime.settings import borrowed
+from rewriting.words import counted
 
 if TYPE_CHECKING:
     from rewards.identifiers.micromodels.identifier import Micromodels
@@ -93,7 +94,7 @@ def run(config: Config) -> dict[str, Any]:
 
     logging.getLogger("interpret").setLevel(logging.WARNING)  # it tells of every bag
     accelerator = supervised_accelerator("micromodels", config)
-    logger.info("%d process(es); one does the work", accelerator.num_processes)
+    logger.info("%s; one does the work", counted(accelerator.num_processes, "process"))
     if not accelerator.is_main_process:
         return {}
     folder = Path(config.output) / "model"

@@ -23,6 +23,7 @@ from recipes.shared.supervised import Supervised, output_field, train_supervised
 from rewriting.exchange import Exchange
 from rewriting.runtime.models.options import ModelOptions
 from rewriting.runtime.settings import borrowed
+from rewriting.words import counted
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -101,7 +102,10 @@ def run(config: Config) -> dict[str, Any]:
     count = accelerator.num_processes
     share = share_of("batch_size", config.batch_size, count)
     logger.info(
-        "%d process(es) on %s: each gets %d pair(s) a step", count, accelerator.device, share
+        "%s on %s: each gets %s a step",
+        counted(count, "process"),
+        accelerator.device,
+        counted(share, "pair"),
     )
     splits = load_splits(
         config.data, max_rows=config.max_rows, first_turns=config.first_turns, seed=config.seed

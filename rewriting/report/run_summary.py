@@ -65,7 +65,7 @@ def run_summary(rows: Sequence[Row], title: str) -> list[str]:
     for word, some in moved.items():
         for place, one in enumerate(some[:SHOWN]):
             values = f"{_shown(one.before)} → {_shown(one.after)}"
-            lines.append(f"  {word if not place else '':<6}{one.name:<32}{values}")
+            lines.append(f"  {word if not place else '':<6}{one.name:<31} {values}")
         if len(some) > SHOWN:
             lines.append(f"  {'':<6}and {len(some) - SHOWN} more in the log")
     if held := [one.name for one in found if one.held]:

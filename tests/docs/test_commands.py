@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -141,5 +142,5 @@ def test_policies_that_commands_name_are_there(page: Path) -> None:
 
 def values_of(words: list[str], option: str) -> list[str]:
     """What is given to an option, cut at commas."""
-    given = [after for before, after in zip(words, words[1:], strict=False) if before == option]
+    given = [after for before, after in pairwise(words) if before == option]
     return [value for one in given for value in one.split(",")]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rewriting.words import words
+from rewriting.words import counted, words
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,8 @@ from rewriting.words import words
 )
 def test_words(text: str, expected: list[str]) -> None:
     assert words(text) == expected
+
+
+def test_counted() -> None:
+    assert [counted(n, "process") for n in (0, 1, 2)] == ["0 processes", "1 process", "2 processes"]
+    assert counted(1024, "row") == "1,024 rows"

@@ -29,6 +29,7 @@ from recipes.train.crisis.messages import (
     ordinary_posts,
 )
 from rewriting.runtime.settings import borrowed
+from rewriting.words import counted
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -129,7 +130,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewriting.safety.reader.crisis_reader import CrisisReader
 
     accelerator = supervised_accelerator("crisis", config)
-    logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
+    logger.info("%s on %s", counted(accelerator.num_processes, "process"), accelerator.device)
     learnt, kept = ordinary_posts() if config.ordinary else ([], [])
     dev = messages(config.data, "dev")
     rows = messages(config.data, "train") + learnt

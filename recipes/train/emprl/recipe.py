@@ -26,6 +26,7 @@ from recipes.shared.settings import Shared, check_kl, model_options
 from rewriting.errors import UserError
 from rewriting.runtime.models.options import ModelOptions
 from rewriting.runtime.settings import borrowed, check_bounds, lasting, setting
+from rewriting.words import counted
 
 if TYPE_CHECKING:
     from policies.generating.generator import Generator
@@ -218,7 +219,9 @@ def run(config: Config) -> dict[str, Any]:
     check(config)
     accelerator = start_accelerator("emprl", config, lasting(config))
     count = accelerator.num_processes
-    logger.info("%d process(es) on %s: %s", count, accelerator.device, shares(config, count))
+    logger.info(
+        "%s on %s: %s", counted(count, "process"), accelerator.device, shares(config, count)
+    )
     reward = None
     if config.stage != "sft":  # a mistake in the second stage is said before hours in the first
         check_sizes(config, accelerator)
@@ -283,7 +286,7 @@ def shares(config: Config, num_processes: int) -> str:
     parts = []
     if config.stage != "ppo":
         rows = share_of("sft_batch_size", config.sft_batch_size, num_processes)
-        parts.append(f"{rows} exchange(s) a step in the supervised stage")
+        parts.append(f"{counted(rows, 'exchange')} a step in the supervised stage")
     if config.stage != "sft":
         rows = share_of("batch_size", config.batch_size, num_processes)
         if 0 < config.minibatch_size < num_processes:
@@ -293,7 +296,7 @@ def shares(config: Config, num_processes: int) -> str:
                 "times as many."
             )
         updated = f"{config.minibatch_size / num_processes:g}"
-        parts.append(f"{rows} response(s) a step in PPO, {updated} of them in each update")
+        parts.append(f"{counted(rows, 'response')} a step in PPO, {updated} of them in each update")
     return f"each gets {' and '.join(parts)}"
 
 

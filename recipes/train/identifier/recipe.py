@@ -25,6 +25,7 @@ from recipes.train.identifier.card import card, mean_of
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
 from rewriting.runtime.settings import borrowed
+from rewriting.words import counted
 
 if TYPE_CHECKING:
     from rewards.identifiers.epitome.identifier import EpitomeIdentifier
@@ -145,7 +146,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.identifiers.evaluation import evaluate
 
     accelerator = supervised_accelerator("identifier", config)
-    logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
+    logger.info("%s on %s", counted(accelerator.num_processes, "process"), accelerator.device)
     splits = labelled_splits(config)
     set_seed(config.seed)
     architecture = Architecture(

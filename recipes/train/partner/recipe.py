@@ -37,6 +37,7 @@ from rewriting.errors import UserError
 from rewriting.exchange import Exchange
 from rewriting.runtime.models.options import ModelOptions
 from rewriting.runtime.settings import borrowed, check_bounds, given, lasting, setting
+from rewriting.words import counted
 
 if TYPE_CHECKING:
     from policies.editing.agent import EditAgent
@@ -192,7 +193,9 @@ def run(config: Config) -> dict[str, Any]:
     check(config)
     accelerator = start_accelerator("partner", config, lasting(config))
     count = accelerator.num_processes
-    logger.info("%d process(es) on %s: %s", count, accelerator.device, shares(config, count))
+    logger.info(
+        "%s on %s: %s", counted(count, "process"), accelerator.device, shares(config, count)
+    )
     if config.steps:  # what the loop would refuse, said before the warm start
         check_settings(given(Settings, config), accelerator, ["unknown"], range(config.dev_rows))
     splits = exchanges_of(config)
@@ -256,12 +259,13 @@ def shares(config: Config, num_processes: int) -> str:
     parts = []
     if config.warm_steps:
         rows = share_of("warm_batch_size", config.warm_batch_size, num_processes)
-        parts.append(f"{rows} row(s) a step in the warm start")
+        parts.append(f"{counted(rows, 'example')} a step in the warm start")
     if config.steps:
         rows = share_of("batch_size", config.batch_size, num_processes)
         rewrites = rows * config.num_samples
         parts.append(
-            f"{rows} exchange(s) a step with {rewrites} rewrites in reinforcement learning"
+            f"{counted(rows, 'exchange')} a step with {counted(rewrites, 'rewrite')} in "
+            "reinforcement learning"
         )
     return f"each gets {' and '.join(parts) or 'nothing to train'}"
 

@@ -33,6 +33,7 @@ from recipes.train.reader.material import (
 )
 from rewriting.exchange import Exchange
 from rewriting.runtime.settings import borrowed
+from rewriting.words import counted
 
 if TYPE_CHECKING:
     from rewards.reading.reader import SentenceReader
@@ -127,7 +128,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.reading.training import BlockLoss
 
     accelerator = supervised_accelerator("reader", config)
-    logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
+    logger.info("%s on %s", counted(accelerator.num_processes, "process"), accelerator.device)
     splits = labelled_splits(config)
     material = {split: material_of(config, splits, split) for split in ("train", "dev")}
     set_seed(config.seed)

@@ -23,6 +23,7 @@ from recipes.shared.supervised import Supervised, train_supervised
 from recipes.train.sense.figures import card, fitted_bars, gate_bar, measure
 from recipes.train.sense.pages import labelled_exchanges, pages_of
 from rewriting.runtime.settings import borrowed
+from rewriting.words import counted
 
 if TYPE_CHECKING:
     from rewards.reading.sense_model import SenseModel
@@ -37,71 +38,97 @@ class Config:
 
     output: str = field(
         default="runs/sense",
-        metadata={"help": "Folder for the model, checkpoints and log; the same one goes on."},
+        metadata={
+            "help": "Folder for the model, checkpoints and log. Give the same folder again to "
+            "resume a run."
+        },
     )
     data: str = field(
         default="sample",
         metadata={
-            "help": "Labelled exchanges for the levels of empathy, by commas: sample, a folder."
+            "help": "Labelled exchanges that teach the levels of empathy: files, folders, hub ids "
+            "or sample, separated by commas."
         },
     )
     max_labelled: int = field(
-        default=1500, metadata={"help": "Labelled exchanges of train at the most; 0: all."}
+        default=1500,
+        metadata={"help": "Maximum number of labelled exchanges to train on; 0: all."},
     )
     corpora: str = field(
         default="machine,fits,lent,rewrites,bank,counterfactuals,sense,calm,kindness",
-        metadata={"help": "Bundled corpora of labelled sentences to learn from, by commas."},
+        metadata={
+            "help": "Bundled corpora of labelled sentences to train on, separated by commas."
+        },
     )
     encoder: str = borrowed(Supervised, "encoder", "mpnet-base")
     layers: int = field(
-        default=9, metadata={"help": "Layers of the encoder that are used; 0: all of them."}
+        default=9,
+        metadata={"help": "Number of encoder layers that are used, from the first; 0: all."},
     )
     frozen_layers: int = field(
         default=0,
-        metadata={"help": "So many of the lowest layers are left as they are; 0: none."},
+        metadata={"help": "Number of the lowest layers that are not trained; 0: all are trained."},
     )
     rank: int = borrowed(Supervised, "rank")
-    max_tokens: int = field(default=160, metadata={"help": "Longer posts are cut to this."})
-    epochs: float = field(default=2.0, metadata={"help": "Passes over the training pages."})
+    max_tokens: int = field(
+        default=160, metadata={"help": "Longer posts are cut to this many tokens."}
+    )
+    epochs: float = field(default=2.0, metadata={"help": "Passes over the training posts."})
     batch_size: int = field(
         default=16,
-        metadata={"help": "Pages per optimizer step, over all processes; a page is a post."},
+        metadata={
+            "help": "Pages per optimizer step, over all processes; a page is a post with its "
+            "labelled sentences."
+        },
     )
     micro_batch_size: int = field(
-        default=8, metadata={"help": "Pages that are in memory at once, per process."}
+        default=8,
+        metadata={"help": "Pages in memory at once, per process; it changes no result."},
     )
     learning_rate: float = borrowed(Supervised, "learning_rate", 5e-4)
     moved: int = field(
-        default=1, metadata={"help": "Sentences of other posts that are added to each page."}
+        default=1,
+        metadata={
+            "help": "Number of sentences that are moved to each page from other posts, as wrong "
+            "ones."
+        },
     )
     garbled: bool = field(
         default=True,
-        metadata={"help": "Add a garbled copy of a right sentence to each page, as senseless."},
+        metadata={
+            "help": "Add a garbled copy of a right sentence to each page, as an example of "
+            "nonsense."
+        },
     )
     machine_repeats: int = field(
         default=2,
-        metadata={"help": "How often a page of machine sentences comes in a pass, at least 1."},
+        metadata={"help": "How many times a pass reads each page of machine sentences."},
     )
     fit_repeats: int = field(
         default=2,
-        metadata={"help": "How often a page of the fits comes in a pass, at least 1."},
+        metadata={"help": "How many times a pass reads each page of the fits."},
     )
     lent_repeats: int = field(
         default=2,
-        metadata={"help": "How often a page of the lent sentences comes in a pass, at least 1."},
+        metadata={"help": "How many times a pass reads each page of lent sentences."},
     )
     start: str = field(
         default="",
-        metadata={"help": "Folder of a sense model to go on from; '': the pretrained encoder."},
+        metadata={
+            "help": "Folder of a sense model to train further; '': start from the pretrained "
+            "encoder."
+        },
     )
     false_alarms: float = field(
-        default=0.05, metadata={"help": "Share of right dev sentences that the gate may stop."}
+        default=0.05,
+        metadata={"help": "Largest share of right dev sentences that the gate may stop."},
     )
     evaluations: int = field(
         default=6, metadata={"help": "How often the dev loss is measured during training."}
     )
     test: bool = field(
-        default=False, metadata={"help": "Measure the test parts too; list every look at them."}
+        default=False,
+        metadata={"help": "Also measure the test parts; keep a list of every time you do."},
     )
     report_to: str = borrowed(Shared, "report_to")
     seed: int = borrowed(Supervised, "seed")
@@ -114,7 +141,7 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.reading.sense_model import SenseModel
 
     accelerator = supervised_accelerator("sense", config)
-    logger.info("%d process(es) on %s", accelerator.num_processes, accelerator.device)
+    logger.info("%s on %s", counted(accelerator.num_processes, "process"), accelerator.device)
     pages, dev = pages_of(config, "train"), pages_of(config, "dev")
     counts = [sum(len(page.sentences) for page in rows) for rows in (pages, dev)]
     logger.info(

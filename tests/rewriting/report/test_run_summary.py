@@ -58,3 +58,9 @@ def test_long_logs_are_cut_and_short_ones_said() -> None:
         "  too few to compare their beginning with their end",
     ]
     assert run_summary([], "run") == []
+
+
+def test_a_long_name_stays_apart_from_its_values() -> None:
+    name = "dev/rewards/empathy_change/interpretations"
+    rows = [{"step": n, name: float(n)} for n in (1, 2)]
+    assert run_summary(rows, "run")[1] == f"  rose  {name} 1 → 2"

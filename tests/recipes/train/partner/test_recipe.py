@@ -279,8 +279,8 @@ def test_two_processes_give_the_figures_of_one(config: Config, tmp_path: Path) -
         [*command, *rest], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240
     )
     assert done.returncode == 0, done.stderr
-    assert "2 process(es)" in done.stderr
-    assert "each gets 2 row(s) a step in the warm start and 1 exchange(s) a step" in done.stderr
+    assert "2 processes" in done.stderr
+    assert "each gets 2 examples a step in the warm start and 1 exchange a step" in done.stderr
     for one, two in zip(log(tmp_path / "run"), log(tmp_path / "two"), strict=True):
         assert two == pytest.approx(one, rel=1e-4, abs=1e-5)
     two_weights = weights(tmp_path / "two")
