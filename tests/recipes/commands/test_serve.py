@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from rewriting.serve.asking import FIELDS
 from rewriting.serve.openapi import ANSWERS, HEALTH, REFUSALS
 from tests.rewriting.serve.hostile import STRANGE
 from tests.rewriting.serve.test_server import ask, matches
-from tests.rewriting.serve.toys import Served, Site
+from tests.rewriting.serve.toys import POST, Served, Site
 
 CRISIS = Exchange("I want to kill myself.", "Try again.", id="1")
 CLEAR = Exchange("I failed the exam.", "Try again.", id="2")
@@ -178,7 +179,8 @@ def test_help_has_one_example_a_line(capsys: pytest.CaptureFixture[str]) -> None
     ]
 
 
-PAGE = (Path(__file__).parents[3] / "docs" / "serve.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "serve.md").read_text(encoding="utf-8")
 
 
 def test_every_option_is_on_the_page_with_its_default() -> None:
@@ -214,6 +216,59 @@ def test_the_examples_of_the_page_run(capsys: pytest.CaptureFixture[str]) -> Non
         (curl,) = re.findall(r"^  -d '(.*)'$", PAGE, re.M)
         assert ask(served.port, "/rewrite", json.loads(curl))[0] == 200
     assert capsys.readouterr().out.startswith("3 {'emotional_reactions'")
+
+
+TOYS = """
+import sys, time
+from recipes.cli import main
+from recipes.commands.serve import Desk
+from tests.rewriting.serve.toys import FakeDesk
+
+def before(exchanges):
+    if "slowly" in exchanges[0].seeker_post:
+        print("at work", flush=True)
+        time.sleep(600)
+
+Desk.load = classmethod(lambda cls, who, model: FakeDesk(before))
+main(["serve", "--policy", "generic", "--rate", "0", "--port", sys.argv[1], "--log", sys.argv[2]])
+"""
+"""The command as it is, with a desk that has no models in the place of the real one."""
+
+
+@contextmanager
+def toys_served(port: int, log: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    command = [sys.executable, "-c", TOYS, str(port), str(log)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stdout is not None
+        found = re.match(r"page: http://127\.0\.0\.1:(\d+)/", process.stdout.readline())
+        try:
+            assert found, "the server ended at its start"
+            yield process, int(found[1])
+        finally:
+            process.kill()
+
+
+def test_killed_in_the_middle_of_a_request_and_started_again_it_serves(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    with toys_served(0, log) as (process, port):
+        assert ask(port, "/rewrite", POST)[0] == 200
+        waiting = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        slow = json.dumps(POST | {"seeker_post": "It goes slowly."})
+        waiting.request("POST", "/rewrite", slow, {"Content-Type": "application/json"})
+        assert process.stdout is not None
+        assert "at work\n" in iter(process.stdout.readline, "")
+        process.kill()  # SIGKILL: nothing can be tidied up
+        assert process.wait(60) == -signal.SIGKILL
+        with pytest.raises((http.client.HTTPException, OSError)):
+            waiting.getresponse()
+        waiting.close()
+    with toys_served(port, log) as (process, same):
+        assert same == port
+        assert ask(port, "/rewrite", POST)[0] == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    assert [line["route"] for line in lines if line.get("status") == 200] == ["rewrite"] * 2
 
 
 @dataclass
