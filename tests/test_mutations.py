@@ -12,6 +12,7 @@ COUNTS = {
     "jobs": 100,
     "policy folders": 20,
     "rewriter folders": 20,
+    "reward models": 60,
     "model caches": 20,
     "model folders": 20,
 }

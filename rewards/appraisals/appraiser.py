@@ -13,7 +13,6 @@ Legend: N sentences, K layers, D width, L = 10 labels: the nine appraisals, and 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,11 @@ from rewards.appraisals.sentence_states import LAYERS, SentenceStates
 from rewards.appraisals.units import LABELS
 from rewriting.data.appraisals import NO_APPRAISAL, Role, sentence_bounds
 from rewriting.errors import UserError
+from rewriting.runtime.files.model_files import (
+    one_line_where_unfit,
+    read_model_settings,
+    write_model_settings,
+)
 from rewriting.runtime.files.tensors import load_tensors, save_tensors
 from rewriting.runtime.models.hub import folder_with, found_folder
 
@@ -146,13 +150,14 @@ class SentenceAppraiser:
     ) -> SentenceAppraiser:
         """The appraiser of a folder or hub id; states of its encoder may be shared, if frozen."""
         folder = found_folder(folder, SETTINGS)
-        settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-        if states is None or not states.serves(settings["encoder"], settings["rank"]):
-            states = SentenceStates.load(settings["encoder"], rank=settings["rank"])
-        head = AppraisalHead(settings["width"], settings["dropout"])
+        settings = read_settings(folder, checked=True)
         weights = load_tensors(folder / WEIGHTS, dtype=torch.float32)
-        both = nn.ModuleDict({"states": states, "head": head})
-        unknown = both.load_state_dict(weights, strict=False).unexpected_keys
+        with one_line_where_unfit(folder / SETTINGS):
+            if states is None or not states.serves(settings["encoder"], settings["rank"]):
+                states = SentenceStates.load(settings["encoder"], rank=settings["rank"])
+            head = AppraisalHead(settings["width"], settings["dropout"])
+            both = nn.ModuleDict({"states": states, "head": head})
+            unknown = both.load_state_dict(weights, strict=False).unexpected_keys
         if unknown:
             raise UserError(f"{folder} does not fit its own {SETTINGS}: {unknown[0]} is not in it.")
         states.forget()
@@ -160,8 +165,6 @@ class SentenceAppraiser:
 
     def save(self, folder: str | Path) -> None:
         """Write what was trained, and the encoder by name."""
-        from rewriting.runtime.files.disk import write_json
-
         folder = Path(folder)
         both = nn.ModuleDict({"states": self.states, "head": self.head})
         trained = {n: p.detach() for n, p in both.named_parameters() if p.requires_grad}
@@ -175,7 +178,14 @@ class SentenceAppraiser:
             "dropout": self.head.dropout.p,
             "labels": LABELS,
         }
-        write_json(folder / SETTINGS, settings)
+        write_model_settings(folder, SETTINGS, settings, weights=WEIGHTS)
+
+
+def read_settings(folder: Path, *, checked: bool = False) -> dict[str, Any]:
+    """The settings of a folder that `train.py appraisals` has written. checked: its weights too."""
+    return read_model_settings(
+        folder, SETTINGS, weights=WEIGHTS, called="appraiser", checked=checked
+    )
 
 
 def load_appraiser(name: str = "", *, states: SentenceStates | None = None) -> Appraiser:
@@ -187,8 +197,7 @@ def load_appraiser(name: str = "", *, states: SentenceStates | None = None) -> A
     """
     folder = SHIPPED if name in SHIPPED_NAMES else folder_with(name, SETTINGS)
     if folder is not None:
-        settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-        if settings["kind"] == "head":
+        if read_settings(folder).get("kind") == "head":
             return SentenceAppraiser.load(folder, states=states)
         from rewards.appraisals.prompts import PromptAppraiser
 

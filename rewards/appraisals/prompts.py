@@ -11,7 +11,6 @@ Legend: N prompts, T tokens, D width, V vocabulary, L = 10 labels, R = 2 roles.
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,10 +19,14 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from rewards.appraisals.appraiser import SETTINGS, WEIGHTS
+from rewards.appraisals.appraiser import SETTINGS, WEIGHTS, read_settings
 from rewards.appraisals.units import LABELS, Unit
 from rewriting.data.appraisals import NO_APPRAISAL, ROLES, Role
 from rewriting.errors import UserError
+from rewriting.runtime.files.model_files import (
+    one_line_where_unfit,
+    write_model_settings,
+)
 from rewriting.runtime.files.tensors import load_tensors, save_tensors
 from rewriting.runtime.language_models.log_probs import has_plain_head
 from rewriting.runtime.language_models.lora import add_lora
@@ -249,8 +252,6 @@ class PromptAppraiser:
 
     def save(self, folder: str | Path) -> None:
         """Write the adapter, if there is one, and how to ask; the model by name only."""
-        from rewriting.runtime.files.disk import write_json
-
         folder = Path(folder)
         trained = {n: p for n, p in self.filler.named_parameters() if p.requires_grad}
         save_tensors({**trained, "bias": self.bias}, folder / WEIGHTS)
@@ -262,19 +263,21 @@ class PromptAppraiser:
             "examples": self.examples,
             "temperature": self.temperature,
         }
-        write_json(folder / SETTINGS, settings)
+        write_model_settings(folder, SETTINGS, settings, weights=WEIGHTS)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         folder = Path(folder)
-        settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-        filler = GapFiller.load(
-            settings["model"], fillers=settings["fillers"], rank=settings["rank"]
-        )
+        settings = read_settings(folder, checked=True)
         weights = load_tensors(folder / WEIGHTS)
-        appraiser = cls(filler, examples=settings["examples"], temperature=settings["temperature"])
-        appraiser.bias = weights.pop("bias")
-        unknown = filler.load_state_dict(weights, strict=False).unexpected_keys
+        with one_line_where_unfit(folder / SETTINGS):
+            filler = GapFiller.load(
+                settings["model"], fillers=settings["fillers"], rank=settings["rank"]
+            )
+            examples, temperature = settings["examples"], settings["temperature"]
+            appraiser = cls(filler, examples=examples, temperature=temperature)
+            appraiser.bias = weights.pop("bias")
+            unknown = filler.load_state_dict(weights, strict=False).unexpected_keys
         if unknown:
             raise UserError(f"{folder} does not fit {settings['model']}: {unknown[0]}.")
         return appraiser

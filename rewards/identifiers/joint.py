@@ -21,6 +21,7 @@ from rewards.identifiers.assessment import Assessment
 from rewards.identifiers.by_sentence import Bars, Shown, assessment_of
 from rewards.reading.sense_model import BARS, SETTINGS, SenseModel, read_settings
 from rewriting.errors import UserError
+from rewriting.runtime.files.model_files import one_line_where_unfit
 from rewriting.runtime.models.hub import found_folder
 from rewriting.sentences import split_sentences
 
@@ -43,8 +44,9 @@ class JointIdentifier:
         settings = read_settings(path)
         if BARS not in settings:
             raise UserError(f"{path} holds a sense model that no levels were fitted for.")
-        some, strong = settings[BARS]
-        return cls(model, (tuple(some), tuple(strong)))
+        with one_line_where_unfit(path / SETTINGS):
+            some, strong = map(tuple, settings[BARS])
+        return cls(model, (some, strong))
 
     def assess(
         self,

@@ -26,7 +26,6 @@ Legend: N pairs, K posts of the bank, M mechanisms, D width of a vector.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -40,7 +39,11 @@ from torch.nn.functional import normalize
 from rewards.reading.critic import SecondOpinion, Vectors, contrasts
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
-from rewriting.runtime.files.disk import write_json
+from rewriting.runtime.files.model_files import (
+    one_line_where_unfit,
+    read_model_settings,
+    write_model_settings,
+)
 from rewriting.runtime.files.tensors import load_tensors, save_tensors
 from rewriting.runtime.language_models.tuned_encoder import (
     TunedEncoder,
@@ -193,16 +196,17 @@ class SentenceReader(nn.Module):
         if self.second is not None:
             second = self.second.encode
             settings["second"] = {"encoder": second.name, "max_tokens": second.max_tokens}
-        write_json(folder / SETTINGS, settings | facts)
         save_tensors(trained_tensors(self), folder / WEIGHTS)
+        write_model_settings(folder, SETTINGS, settings | facts, weights=WEIGHTS)
 
     @classmethod
     def load(cls, folder: Path | str = SHIPPED, *, batch_size: int = 1) -> Self:
         """The reader that `train.py reader` has written, by folder or hub id, ready to use."""
         path = found_folder(folder, SETTINGS)
-        settings = read_settings(path)
-        shape = (settings["encoder"], settings["rank"], settings["max_tokens"])
-        reader = cls(*shape, batch_size=batch_size)
+        settings = read_settings(path, checked=True)
+        with one_line_where_unfit(path / SETTINGS):
+            shape = (settings["encoder"], settings["rank"], settings["max_tokens"])
+            reader = cls(*shape, batch_size=batch_size)
         tensors = load_tensors(path / WEIGHTS)
         of_second = {name: tensors.pop(name) for name in list(tensors) if name.startswith(SECOND)}
         fill(reader, tensors, path)
@@ -234,12 +238,6 @@ def fill(module: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
         )
 
 
-def read_settings(folder: Path) -> dict[str, Any]:
-    """The settings of a folder that `train.py reader` has written."""
-    if not (folder / SETTINGS).is_file() or not (folder / WEIGHTS).is_file():
-        raise UserError(f"{folder} holds no reader: it needs {SETTINGS} and {WEIGHTS}.")
-    try:
-        settings: dict[str, Any] = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise UserError(f"{folder / SETTINGS} is damaged: {error}.") from error
-    return settings
+def read_settings(folder: Path, *, checked: bool = False) -> dict[str, Any]:
+    """The settings of a folder that `train.py reader` has written. checked: its weights too."""
+    return read_model_settings(folder, SETTINGS, weights=WEIGHTS, called="reader", checked=checked)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +29,11 @@ from rewards.reading.labelled import Label, Page
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
 from rewriting.runtime.cache import BatchedScores
-from rewriting.runtime.files.disk import write_json
+from rewriting.runtime.files.model_files import (
+    one_line_where_unfit,
+    read_model_settings,
+    write_model_settings,
+)
 from rewriting.runtime.files.tensors import load_tensors, save_tensors
 from rewriting.runtime.language_models.pair_encoder import PairEncoder, Row
 from rewriting.runtime.language_models.tuned_encoder import load_trained, ready, trained_tensors
@@ -143,8 +146,8 @@ class SenseModel(nn.Module):
             "frozen_layers": encoder.frozen_layers,
             "bar": self.bar,
         }
-        write_json(folder / SETTINGS, settings | facts)
         save_tensors(trained_tensors(self), folder / WEIGHTS)
+        write_model_settings(folder, SETTINGS, settings | facts, weights=WEIGHTS)
 
     @classmethod
     def load(cls, folder: Path | str = SHIPPED, *, batch_size: int = 1) -> Self:
@@ -152,14 +155,15 @@ class SenseModel(nn.Module):
         path = found_folder(folder, SETTINGS)
         settings = read_settings(path)
         settings.pop(BARS, None)
-        model = cls(**settings, batch_size=batch_size)
+        with one_line_where_unfit(path / SETTINGS):
+            model = cls(**settings, batch_size=batch_size)
         model.fill(path)
         model.encode.merge()
         return ready(model)
 
     def fill(self, path: Path) -> None:
         """Take the trained weights of a folder, for use or to go on training from them."""
-        read_settings(path)  # says what is missing
+        read_settings(path, checked=True)
         if misfit := load_trained(self, load_tensors(path / WEIGHTS)):
             raise UserError(f"{path}: weights and settings do not fit each other: {misfit}.")
 
@@ -172,12 +176,11 @@ class SenseModel(nn.Module):
         return _shipped(batch_size)
 
 
-def read_settings(path: Path) -> dict[str, Any]:
-    """The settings of a folder that `train.py sense` has written."""
-    if not (path / SETTINGS).is_file() or not (path / WEIGHTS).is_file():
-        raise UserError(f"{path} holds no sense model: it needs {SETTINGS} and {WEIGHTS}.")
-    settings: dict[str, Any] = json.loads((path / SETTINGS).read_text(encoding="utf-8"))
-    return settings
+def read_settings(path: Path, *, checked: bool = False) -> dict[str, Any]:
+    """The settings of a folder that `train.py sense` has written. checked: its weights too."""
+    return read_model_settings(
+        path, SETTINGS, weights=WEIGHTS, called="sense model", checked=checked
+    )
 
 
 def reading_of(probabilities: Sequence[float]) -> SenseReading:

@@ -5,7 +5,6 @@ Legend: B pairs, D width of a sentence embedding, H width of its projection, F f
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from itertools import pairwise, product
 from pathlib import Path
@@ -18,6 +17,11 @@ from rewards.protocol import texts
 from rewriting.errors import UserError
 from rewriting.new_sentences import new_flags
 from rewriting.runtime.cache import CACHE_SIZE, BatchedScores
+from rewriting.runtime.files.model_files import (
+    one_line_where_unfit,
+    read_model_settings,
+    write_model_settings,
+)
 from rewriting.runtime.files.tensors import load_tensors, save_tensors
 from rewriting.runtime.models.hub import found_folder
 from rewriting.runtime.models.named import load_sentence_encoder
@@ -171,29 +175,26 @@ class CoherenceModel:
         """The model in a folder or of a hub id, by default the shipped one; its encoder comes by
         name."""
         folder = found_folder(folder, CONFIG)
-        if not (folder / CONFIG).is_file() or not (folder / WEIGHTS).is_file():
-            raise UserError(f"{folder} holds no coherence model: it needs {CONFIG} and {WEIGHTS}.")
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        config = read_model_settings(folder, CONFIG, weights=WEIGHTS, called="coherence model")
         if not {"encoder", "temperature", "width", "hidden", "dropout"} <= config.keys():
             raise UserError(f"{folder} holds another kind of model than that of coherence.")
-        head = CoherenceHead(config["width"], config["hidden"], config["dropout"])
-        head.load_state_dict(load_tensors(folder / WEIGHTS))
-        return cls(
-            encoder or load_sentence_encoder(config["encoder"]),
-            head,
-            temperature=config["temperature"],
-            encoder_name=config["encoder"],
-            batch_size=batch_size,
-        )
+        with one_line_where_unfit(folder / CONFIG):
+            head = CoherenceHead(config["width"], config["hidden"], config["dropout"])
+            head.load_state_dict(load_tensors(folder / WEIGHTS))
+            return cls(
+                encoder or load_sentence_encoder(config["encoder"]),
+                head,
+                temperature=config["temperature"],
+                encoder_name=config["encoder"],
+                batch_size=batch_size,
+            )
 
     def save(self, folder: str | Path) -> None:
         """Write the head and what is needed to use it; the encoder by name only."""
-        from rewriting.runtime.files.disk import write_json
-
         folder = Path(folder)
         save_tensors(self.head.state_dict(), folder / WEIGHTS)
         facts = {"encoder": self.encoder_name, "temperature": self.temperature}
-        write_json(folder / CONFIG, facts | self.head.shape)
+        write_model_settings(folder, CONFIG, facts | self.head.shape, weights=WEIGHTS)
 
     def embed(self, sentences: Sequence[str]) -> Tensor:
         """[N, D]: unit vectors, on the CPU."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -22,7 +21,11 @@ from torch import Tensor, nn
 from rewards.terms.contrast import new_of_rows
 from rewriting.errors import UserError
 from rewriting.runtime.cache import BatchedScores
-from rewriting.runtime.files.disk import write_json
+from rewriting.runtime.files.model_files import (
+    one_line_where_unfit,
+    read_model_settings,
+    write_model_settings,
+)
 from rewriting.runtime.files.tensors import load_tensors, save_tensors
 from rewriting.runtime.language_models.tuned_encoder import (
     TunedEncoder,
@@ -120,17 +123,16 @@ class KindnessModel(nn.Module):
             "max_tokens": encoder.max_tokens,
             "layers": encoder.layers,
         }
-        write_json(folder / SETTINGS, settings | {"bar": self.bar})
         save_tensors(trained_tensors(self), folder / WEIGHTS)
+        write_model_settings(folder, SETTINGS, settings | {"bar": self.bar}, weights=WEIGHTS)
 
     @classmethod
     def load(cls, folder: Path | str = SHIPPED, *, batch_size: int = 1) -> Self:
         """The model that `train.py kindness` has written, by folder or hub id, ready to use."""
         path = found_folder(folder, SETTINGS)
-        if not (path / SETTINGS).is_file() or not (path / WEIGHTS).is_file():
-            raise UserError(f"{path} holds no kindness model: it needs {SETTINGS} and {WEIGHTS}.")
-        settings = json.loads((path / SETTINGS).read_text(encoding="utf-8"))
-        model = cls(**settings, batch_size=batch_size)
+        settings = read_model_settings(path, SETTINGS, weights=WEIGHTS, called="kindness model")
+        with one_line_where_unfit(path / SETTINGS):
+            model = cls(**settings, batch_size=batch_size)
         if misfit := load_trained(model, load_tensors(path / WEIGHTS)):
             raise UserError(f"{path}: weights and {SETTINGS} do not fit each other: {misfit}.")
         model.encode.merge()

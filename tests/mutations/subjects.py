@@ -25,18 +25,9 @@ from rewriting.runtime.models import installed, wheels
 from rewriting.runtime.models import named as models
 from rewriting.runtime.training.checkpoints import Checkpoints
 from tests.mutations.bytes import copied, damage_folder, mutated
+from tests.mutations.ends import Case, one_line
+from tests.mutations.reward_models import RewardModels
 from tests.tiny_lm import tiny_llama, tiny_tokenizer, write_tiny_llama
-
-Case = Callable[[random.Random, Path], str]
-"""(chance, an empty folder to work in) → how it ended."""
-
-
-def one_line(error: UserError, naming: Path | str = "") -> str:
-    assert str(naming) in str(error)
-    assert "\n" not in str(error), str(error)
-    assert len(str(error)) < 2000, str(error)
-    return "refused"
-
 
 # Data files
 
@@ -370,6 +361,7 @@ SUBJECTS: dict[str, Callable[[Path], Case]] = {
     "jobs": Jobs,
     "policy folders": PolicyFolders,
     "rewriter folders": RewriterFolders,
+    "reward models": RewardModels,
     "model caches": ModelCaches,
     "model folders": ModelFolders,
 }

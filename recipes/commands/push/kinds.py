@@ -10,6 +10,7 @@ from typing import Any, Final
 from rewriting.errors import UserError
 from rewriting.runtime.files.folder_checks import check_folder
 from rewriting.runtime.files.json_files import read_json
+from rewriting.runtime.files.model_files import read_model_settings
 from rewriting.runtime.files.policy_files import ADAPTER, FILE, check_weights
 from rewriting.runtime.files.tensors import check_tensors
 
@@ -54,6 +55,7 @@ class Kind:
         check_folder(folder)
         if self.weights:
             check_tensors(folder / self.weights)
+            read_model_settings(folder, self.settings, weights=self.weights, called=self.called)
         else:
             check_weights(folder, described)
 

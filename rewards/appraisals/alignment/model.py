@@ -10,7 +10,6 @@ Legend: P pairs, F features of a pair, D width of the encoder.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,6 +22,11 @@ from rewards.appraisals.appraiser import SHIPPED_NAMES
 from rewards.appraisals.sentence_states import SentenceStates
 from rewriting.data.appraisals import APPRAISALS
 from rewriting.errors import UserError
+from rewriting.runtime.files.model_files import (
+    one_line_where_unfit,
+    read_model_settings,
+    write_model_settings,
+)
 from rewriting.runtime.files.tensors import load_tensors, save_tensors
 from rewriting.runtime.models.hub import folder_with, found_folder
 
@@ -139,22 +143,23 @@ class SiameseAlignment:
     ) -> SiameseAlignment:
         """The model of a folder or hub id; states of its encoder may be shared, if frozen."""
         folder = found_folder(folder, SETTINGS)
-        settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-        if states is None or not states.serves(settings["encoder"], settings["rank"]):
-            states = SentenceStates.load(settings["encoder"], rank=settings["rank"])
-        head = AlignmentHead()
-        both = nn.ModuleDict({"states": states, "head": head})
-        unknown = both.load_state_dict(load_tensors(folder / WEIGHTS), strict=False).unexpected_keys
+        settings = read_model_settings(folder, SETTINGS, weights=WEIGHTS, called="alignment model")
+        weights = load_tensors(folder / WEIGHTS)
+        with one_line_where_unfit(folder / SETTINGS):
+            if states is None or not states.serves(settings["encoder"], settings["rank"]):
+                states = SentenceStates.load(settings["encoder"], rank=settings["rank"])
+            head = AlignmentHead()
+            both = nn.ModuleDict({"states": states, "head": head})
+            unknown = both.load_state_dict(weights, strict=False).unexpected_keys
+            thresholds = {kind: float(settings["thresholds"][kind]) for kind in KINDS}
         if unknown:
             raise UserError(f"{folder} does not fit its own {SETTINGS}: {unknown[0]} is not in it.")
         if settings["rank"]:
             states.forget()
-        return cls(states, head, thresholds=settings["thresholds"], name=folder.name)
+        return cls(states, head, thresholds=thresholds, name=folder.name)
 
     def save(self, folder: str | Path) -> None:
         """Write what was trained, and the encoder by name."""
-        from rewriting.runtime.files.disk import write_json
-
         folder = Path(folder)
         both = nn.ModuleDict({"states": self.states, "head": self.head})
         trained = {n: p for n, p in both.named_parameters() if p.requires_grad}
@@ -164,7 +169,7 @@ class SiameseAlignment:
             "rank": self.states.rank,
             "thresholds": self.thresholds,
         }
-        write_json(folder / SETTINGS, settings)
+        write_model_settings(folder, SETTINGS, settings, weights=WEIGHTS)
 
 
 class SimilarityAlignment:

@@ -9,7 +9,6 @@ often it comes; `independent` (the paper's, arXiv 2009.08441) needs six encoders
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,7 +27,11 @@ from rewards.identifiers.rationales import (
 )
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
-from rewriting.runtime.files.disk import write_json
+from rewriting.runtime.files.model_files import (
+    one_line_where_unfit,
+    read_model_settings,
+    write_model_settings,
+)
 from rewriting.runtime.files.tensors import load_tensors, save_tensors
 from rewriting.runtime.language_models.lora import add_lora
 from rewriting.runtime.models.hub import found_folder
@@ -106,14 +109,14 @@ class EpitomeIdentifier:
         """Load what `save` has written, by folder or hub id; LoRA matrices are merged, so they cost
         nothing."""
         path = found_folder(folder, SETTINGS)
-        if not (path / SETTINGS).is_file():
-            raise UserError(f"{path} holds no identifier: its {SETTINGS} is missing.")
-        settings = json.loads((path / SETTINGS).read_text(encoding="utf-8"))
-        settings["longest_gap"] = tuple(settings["longest_gap"])
-        architecture = Architecture(**settings)
-        networks, tokenizer = architecture.build()
+        settings = read_model_settings(path, SETTINGS, weights=WEIGHTS, called="identifier")
+        with one_line_where_unfit(path / SETTINGS):
+            settings["longest_gap"] = tuple(settings["longest_gap"])
+            architecture = Architecture(**settings)
+            networks, tokenizer = architecture.build()
         weights = load_tensors(path / WEIGHTS, dtype=torch.float32)
-        unknown = networks.load_state_dict(weights, strict=False).unexpected_keys
+        with one_line_where_unfit(path / SETTINGS):
+            unknown = networks.load_state_dict(weights, strict=False).unexpected_keys
         if unknown:
             raise UserError(f"{path} does not fit its own {SETTINGS}: {unknown[0]} is not in it.")
         for part in networks.modules():
@@ -123,13 +126,13 @@ class EpitomeIdentifier:
 
     def save(self, folder: Path, dtype: torch.dtype = torch.float16) -> None:
         """Write what differs from the pretrained encoder, and how to build the rest."""
-        write_json(folder / SETTINGS, asdict(self.architecture))
         weights = {
             f"{place}.{name}": tensor
             for place, network in enumerate(self.networks)
             for name, tensor in shipped_state(network, dtype).items()
         }
         save_tensors(weights, folder / WEIGHTS)
+        write_model_settings(folder, SETTINGS, asdict(self.architecture), weights=WEIGHTS)
 
     def assess(
         self,

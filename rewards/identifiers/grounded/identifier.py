@@ -25,6 +25,7 @@ from rewards.identifiers.by_sentence import Shown, assessment_of
 from rewards.identifiers.grounded.grounding import Grounding
 from rewards.reading.reader import SETTINGS, SentenceReader, read_settings
 from rewriting.errors import UserError
+from rewriting.runtime.files.model_files import one_line_where_unfit
 from rewriting.runtime.models.hub import found_folder
 from rewriting.sentences import split_sentences
 
@@ -49,7 +50,9 @@ class GroundedIdentifier:
         if "grounding" not in settings:
             raise UserError(f"{path} holds a reader that no levels were fitted for.")
         reader = reader or SentenceReader.load(path, batch_size=batch_size)
-        return cls(reader, Grounding.from_json(settings["grounding"]))
+        with one_line_where_unfit(path / SETTINGS):
+            grounding = Grounding.from_json(settings["grounding"])
+        return cls(reader, grounding)
 
     def assess(
         self,

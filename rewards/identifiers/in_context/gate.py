@@ -17,7 +17,6 @@ fit of the reply, fit of the words).
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -28,8 +27,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from rewriting.data.appraisals import sentence_bounds
-from rewriting.errors import UserError
-from rewriting.runtime.files.disk import write_json
+from rewriting.runtime.files.model_files import (
+    one_line_where_unfit,
+    read_model_settings,
+    write_model_settings,
+)
 from rewriting.runtime.files.tensors import load_tensors, save_tensors
 
 if TYPE_CHECKING:
@@ -176,15 +178,14 @@ class ContextGate:
         from rewriting.runtime.models.named import load_sentence_encoder
 
         path = found_folder(folder, SETTINGS)
-        if not (path / SETTINGS).is_file() or not (path / WEIGHTS).is_file():
-            raise UserError(f"{path} holds no context gate: it needs {SETTINGS} and {WEIGHTS}.")
-        settings = read_settings(path)
+        settings = read_settings(path, checked=True)
         tensors = load_tensors(path / WEIGHTS)
         arrays: dict[str, Any] = {n: one.numpy().astype(np.float64) for n, one in tensors.items()}
-        encoder = encoder or load_sentence_encoder(settings["encoder"])
-        plain = {name: settings[name] for name in PLAIN} | {"terms": tuple(settings["terms"])}
-        vectors = SentenceVectors(encoder, name=settings["encoder"], batch_size=batch_size)
-        return cls(vectors, GateWeights(**arrays, **plain))
+        with one_line_where_unfit(path / SETTINGS):
+            encoder = encoder or load_sentence_encoder(settings["encoder"])
+            plain = {name: settings[name] for name in PLAIN} | {"terms": tuple(settings["terms"])}
+            vectors = SentenceVectors(encoder, name=settings["encoder"], batch_size=batch_size)
+            return cls(vectors, GateWeights(**arrays, **plain))
 
     def save(self, folder: Path, *, identifier: str) -> None:
         """Write the weights, the encoder's name, and the identifier that the gate goes with."""
@@ -192,18 +193,23 @@ class ContextGate:
 
         values = asdict(self.weights)
         settings = {"identifier": identifier, "encoder": self.vectors.name}
-        write_json(folder / SETTINGS, settings | {name: values.pop(name) for name in PLAIN})
+        settings |= {name: values.pop(name) for name in PLAIN}
         tensors = {n: torch.from_numpy(np.asarray(a, np.float32)) for n, a in values.items()}
         save_tensors(tensors, folder / WEIGHTS)
+        write_model_settings(folder, SETTINGS, settings, weights=WEIGHTS)
 
 
-def read_settings(folder: Path | str) -> dict[str, Any]:
-    """The settings of what `train.py context` has written, by folder or hub id."""
+def read_settings(folder: Path | str, *, checked: bool = False) -> dict[str, Any]:
+    """The settings of what `train.py context` has written, by folder or hub id.
+
+    checked: whether the weights are compared with their checksum too.
+    """
     from rewriting.runtime.models.hub import found_folder
 
-    path = found_folder(folder, SETTINGS) / SETTINGS
-    settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return settings
+    path = found_folder(folder, SETTINGS)
+    return read_model_settings(
+        path, SETTINGS, weights=WEIGHTS, called="context gate", checked=checked
+    )
 
 
 def encoder_name(folder: Path | str) -> str:

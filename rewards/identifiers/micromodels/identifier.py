@@ -14,7 +14,6 @@ Legend: N responses, T sentences of one, S seeds, F = 3 features, D width of a s
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -33,7 +32,11 @@ from rewards.identifiers.seed_sentences import (
 )
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
-from rewriting.runtime.files.disk import write_json
+from rewriting.runtime.files.model_files import (
+    one_line_where_unfit,
+    read_model_settings,
+    write_model_settings,
+)
 from rewriting.runtime.files.tensors import load_tensors, save_tensors
 from rewriting.sentences import split_sentences
 
@@ -142,21 +145,20 @@ class Micromodels:
         from rewriting.runtime.models.named import load_sentence_encoder
 
         path = found_folder(folder, SETTINGS)
-        if not (path / SETTINGS).is_file() or not (path / WEIGHTS).is_file():
-            raise UserError(f"{path} holds no micromodels: it needs {SETTINGS} and {WEIGHTS}.")
-        settings = json.loads((path / SETTINGS).read_text(encoding="utf-8"))
+        settings = read_model_settings(path, SETTINGS, weights=WEIGHTS, called="micromodels")
         weights = {name: one.numpy() for name, one in load_tensors(path / WEIGHTS).items()}
-        name = settings["encoder"]
-        return cls(
-            SentenceVectors(
-                encoder or load_sentence_encoder(name), name=name, batch_size=batch_size
-            ),
-            {m: Seeds(tuple(settings["seeds"][m]), weights[m]) for m in MECHANISMS},
-            {m: AdditiveModel.from_row(settings["models"][m]) for m in MECHANISMS},
-            thresholds=settings["thresholds"],
-            offsets=settings["offsets"],
-            name=path.name,
-        )
+        with one_line_where_unfit(path / SETTINGS):
+            name = settings["encoder"]
+            return cls(
+                SentenceVectors(
+                    encoder or load_sentence_encoder(name), name=name, batch_size=batch_size
+                ),
+                {m: Seeds(tuple(settings["seeds"][m]), weights[m]) for m in MECHANISMS},
+                {m: AdditiveModel.from_row(settings["models"][m]) for m in MECHANISMS},
+                thresholds=settings["thresholds"],
+                offsets=settings["offsets"],
+                name=path.name,
+            )
 
     def save(self, folder: Path | str) -> None:
         """Write seeds, their vectors and the tables of the machines; the encoder by name only."""
@@ -170,9 +172,9 @@ class Micromodels:
             "seeds": {m: list(seeds.texts) for m, seeds in self.seeds.items()},
             "models": {m: model.row() for m, model in self.models.items()},
         }
-        write_json(path / SETTINGS, settings)
         vectors = {m: torch.from_numpy(seeds.vectors_SD) for m, seeds in self.seeds.items()}
         save_tensors(vectors, path / WEIGHTS)
+        write_model_settings(path, SETTINGS, settings, weights=WEIGHTS)
 
     def assess(
         self,

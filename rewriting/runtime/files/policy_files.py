@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 from rewriting.errors import UserError
 from rewriting.runtime.files.disk import sha256_of, write_json
 from rewriting.runtime.files.folder_checks import check_folder, leads_out
-from rewriting.runtime.files.json_files import read_json, shown
+from rewriting.runtime.files.json_files import cut, read_json, shown
 
 FILE: Final = "policy.json"
 CHECKSUMS: Final = "sha256"
@@ -23,6 +23,7 @@ WHOLE_MODEL: Final = "model"
 """The folder of a policy that is a whole model: tokenizer and configuration count as weights."""
 ADAPTER: Final = "adapter_config.json"
 """It scales the weights of an adapter (lora_alpha) and says which layers they change."""
+LONGEST_NAME: Final = 200
 KINDS: Final[Mapping[type, Any]] = {int: int, float: int | float, str: str, tuple: list}
 T = TypeVar("T")
 
@@ -63,8 +64,8 @@ def read_policy(
         described = _filled(settings, found)
         damaged = _damaged(folder, checksums)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, UserError) as error:
-        reason = f"there is no {error}" if isinstance(error, KeyError) else error
-        raise UserError(f"{path} does not describe {called} ({reason}).") from error
+        reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+        raise UserError(f"{path} does not describe {called} ({cut(reason)}).") from error
     if damaged:
         raise UserError(f"{folder / damaged} is missing or damaged. Get the policy again.")
     return name, described
@@ -76,7 +77,8 @@ def check_weights(folder: Path, described: Mapping[str, Any]) -> None:
     try:
         damaged = _damaged(folder, checksums)
     except (ValueError, AttributeError, TypeError) as error:
-        raise UserError(f"the checksums in {folder / FILE} are damaged ({error}).") from error
+        reason = cut(str(error))
+        raise UserError(f"the checksums in {folder / FILE} are damaged ({reason}).") from error
     if damaged:
         raise UserError(f"{folder / damaged} is missing or damaged. Get the policy again.")
 
@@ -105,6 +107,8 @@ def _damaged(folder: Path, checksums: Mapping[str, str]) -> str | None:
     for name, sha256 in checksums.items():
         if leads_out(name):
             raise ValueError(f"{shown(name)} leads out of the folder")
+        if len(name) > LONGEST_NAME:  # which the system refuses, or which fills a page
+            raise ValueError(f"{shown(name)} is no name of a file")
         if not (folder / name).is_file() or sha256_of(folder / name) != sha256:
             return name
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -85,6 +86,8 @@ def save_adapter(
     save_tensors(tensors, folder / WEIGHTS, dtype=dtype)
     config = adapters.peft_config[role]
     config.base_model_name_or_path = model  # not this machine's path of it
-    trained, config.inference_mode = config.inference_mode, True
-    config.save_pretrained(folder)
-    config.inference_mode = trained
+    saved = copy.copy(config)
+    saved.inference_mode = True
+    if isinstance(config.target_modules, set):  # whose order differs from process to process
+        saved.target_modules = sorted(config.target_modules)
+    saved.save_pretrained(folder)

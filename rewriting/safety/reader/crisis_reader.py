@@ -12,18 +12,21 @@ middle of a long story is not averaged away. English only.
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
 from rewriting.errors import UserError
 from rewriting.runtime.cache import BatchedScores
-from rewriting.runtime.files.disk import write_json
+from rewriting.runtime.files.model_files import (
+    one_line_where_unfit,
+    read_model_settings,
+    write_model_settings,
+)
 from rewriting.runtime.files.tensors import load_tensors, save_tensors
 from rewriting.runtime.language_models.tuned_encoder import (
     TunedEncoder,
@@ -140,18 +143,17 @@ class CrisisReader(nn.Module):
             "temperature": self.temperature,
             "bars": {name: getattr(self.bars, name) for name in Bars.__slots__},
         }
-        write_json(folder / SETTINGS, settings)
         save_tensors(trained_tensors(self), folder / WEIGHTS)
+        write_model_settings(folder, SETTINGS, settings, weights=WEIGHTS)
 
     @classmethod
     def load(cls, folder: Path | str = SHIPPED, *, batch_size: int = 1) -> Self:
         """The reader that `train.py crisis` has written, by folder or hub id, ready to use."""
         path = found_folder(folder, SETTINGS)
-        if not (path / SETTINGS).is_file() or not (path / WEIGHTS).is_file():
-            raise UserError(f"{path} holds no crisis reader: it needs {SETTINGS} and {WEIGHTS}.")
-        settings: dict[str, Any] = json.loads((path / SETTINGS).read_text(encoding="utf-8"))
-        bars = Bars(**settings.pop("bars"))
-        reader = cls(**settings, bars=bars, batch_size=batch_size)
+        settings = read_model_settings(path, SETTINGS, weights=WEIGHTS, called="crisis reader")
+        with one_line_where_unfit(path / SETTINGS):
+            bars = Bars(**settings.pop("bars"))
+            reader = cls(**settings, bars=bars, batch_size=batch_size)
         if misfit := load_trained(reader, load_tensors(path / WEIGHTS)):
             raise UserError(f"{path}: weights and {SETTINGS} do not fit each other: {misfit}.")
         reader.encode.merge()

@@ -16,6 +16,7 @@ from rewriting.errors import UserError
 from rewriting.runtime.language_models.tuned_encoder import TunedEncoder
 from tests.rewards.fakes import ODD_TEXTS, FakeIdentifier
 from tests.rewards.reading.tiny import in_half_precision, write_tiny_bert
+from tests.rewriting.runtime.files.test_model_files import unsealed
 
 POSTS = ["My dog died.", "I failed the exam.", "Nobody calls."]
 REST = ["Get another.", "", "Sleep first."]
@@ -147,6 +148,7 @@ def test_a_saved_reader_gives_the_same_numbers(reader: SentenceReader, tmp_path:
     assert len(set(expected)) > len(expected) // 2  # the texts are told apart
     assert torch.equal(again.bank_KD, reader.bank_KD)
     assert not any(parameter.requires_grad for parameter in again.parameters())
+    unsealed(tmp_path / "model" / SETTINGS)
     settings = json.loads((tmp_path / "model" / SETTINGS).read_text())
     assert settings == {
         "encoder": reader.encode.name,
@@ -228,6 +230,7 @@ def test_mistakes_are_named(reader: SentenceReader, tmp_path: Path) -> None:
         SentenceReader.load(tmp_path)
     reader.save(tmp_path)
     save_file(load_file(tmp_path / WEIGHTS) | {"tail": torch.zeros(1)}, tmp_path / WEIGHTS)
+    unsealed(tmp_path / SETTINGS)
     with pytest.raises(UserError, match="tail is in its weights alone"):
         SentenceReader.load(tmp_path)
     tensors = load_file(tmp_path / WEIGHTS)

@@ -13,6 +13,7 @@ from rewards.named import Models, build_rewards
 from rewards.terms.kindness import SETTINGS, WEIGHTS, Kindness, KindnessModel
 from rewriting.errors import UserError
 from tests.rewards.reading.tiny import in_half_precision, write_tiny_bert
+from tests.rewriting.runtime.files.test_model_files import unsealed
 
 SENTENCES = ["Your own fault.", "I am sorry.", "Take care."]
 
@@ -99,12 +100,16 @@ def test_mistakes_are_named(model: KindnessModel, tmp_path: Path) -> None:
         KindnessModel.load(tmp_path)
     model.save(tmp_path)
     save_file(load_file(tmp_path / WEIGHTS) | {"tail": torch.zeros(1)}, tmp_path / WEIGHTS)
+    with pytest.raises(UserError, match="has changed since it was saved"):
+        KindnessModel.load(tmp_path)
+    unsealed(tmp_path / SETTINGS)
     with pytest.raises(UserError, match="tail is in its weights alone"):
         KindnessModel.load(tmp_path)
 
 
 def test_the_settings_are_readable(model: KindnessModel, tmp_path: Path) -> None:
     model.save(tmp_path)
+    unsealed(tmp_path / SETTINGS)
     settings = json.loads((tmp_path / SETTINGS).read_text())
     assert settings == {
         "encoder": model.encode.name,

@@ -16,6 +16,7 @@ from rewards.reading.sense_model import SETTINGS, WEIGHTS, SenseModel, SenseRead
 from rewards.terms.sense import Sense
 from rewriting.errors import UserError
 from tests.rewards.reading.tiny import in_half_precision, write_tiny_bert
+from tests.rewriting.runtime.files.test_model_files import unsealed
 
 PAIRS = [("Rex died.", "Poor Rex."), ("Rex died.", "Why?"), ("I won.", "Poor Rex.")]
 
@@ -170,6 +171,9 @@ def test_mistakes_are_named(model: SenseModel, tmp_path: Path) -> None:
         SenseModel.load(tmp_path)
     model.save(tmp_path)
     save_file(load_file(tmp_path / WEIGHTS) | {"tail": torch.zeros(1)}, tmp_path / WEIGHTS)
+    with pytest.raises(UserError, match="has changed since it was saved"):
+        SenseModel.load(tmp_path)
+    unsealed(tmp_path / SETTINGS)
     with pytest.raises(UserError, match="tail is in its weights alone"):
         SenseModel.load(tmp_path)
     settings = json.loads((tmp_path / SETTINGS).read_text())

@@ -18,6 +18,7 @@ from rewriting.exchange import MECHANISMS
 from tests.rewards.fakes import ODD_TEXTS
 from tests.rewards.identifiers.fake_reader import SURE, FakeReader, by_form
 from tests.rewards.reading.tiny import in_half_precision, write_tiny_bert
+from tests.rewriting.runtime.files.test_model_files import unsealed
 
 POST = "I failed."
 HIGH, LOW = 1 / (1 + math.exp(-SURE)), 1 / (1 + math.exp(SURE))
@@ -168,6 +169,7 @@ def test_mistakes_are_named(folder: Path, tmp_path: Path) -> None:
         GroundedIdentifier.load(tmp_path)
     for file in folder.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
+    unsealed(tmp_path / SETTINGS)
     settings = json.loads((tmp_path / SETTINGS).read_text())
     del settings["grounding"]
     (tmp_path / SETTINGS).write_text(json.dumps(settings))

@@ -1,5 +1,6 @@
 """Log-probabilities are exact whatever the batch; roles are switched and change nothing else."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,11 @@ def test_a_saved_adapter_gives_the_same_numbers(backbone: Backbone, tmp_path: Pa
         "adapter_config.json",
         "adapter_model.safetensors",
     ]
+    config = json.loads((tmp_path / "adapter" / "adapter_config.json").read_text())
+    layers = config["target_modules"]  # a set would stand there in another order in each process
+    assert layers == sorted(layers)
+    assert len(layers) > 3
+    assert config["inference_mode"]
     fresh = Backbone(tiny_llama(), tiny_tokenizer(), name="tiny")
     fresh.attach("a", tmp_path / "adapter")
     fresh.attach("b", tmp_path / "adapter")

@@ -17,6 +17,7 @@ from rewriting.safety.reader.crisis_reader import (
 )
 from rewriting.safety.reader.windows import readings, windows
 from tests.rewards.reading.tiny import in_half_precision, write_tiny_bert
+from tests.rewriting.runtime.files.test_model_files import unsealed
 
 
 def test_a_text_that_fits_is_one_window() -> None:
@@ -159,8 +160,7 @@ def test_a_folder_without_a_reader_or_with_another_one_is_one_line(
     with pytest.raises(UserError, match="holds no crisis reader"):
         CrisisReader.load(tmp_path)
     CrisisReader(encoder, 2, 32).save(tmp_path)
-    text = (tmp_path / SETTINGS).read_text().replace('"rank": 2', '"rank": 3')
-    (tmp_path / SETTINGS).write_text(text)
+    unsealed(tmp_path / SETTINGS, rank=3)
     with pytest.raises(UserError, match="do not fit each other"):
         CrisisReader.load(tmp_path)
     assert (tmp_path / WEIGHTS).is_file()
