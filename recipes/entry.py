@@ -66,6 +66,7 @@ def run_evaluation(arguments: list[str] | None = None, program: str = "evaluate.
 
 def _run(program: str, recipes: Mapping[str, str], arguments: list[str]) -> None:
     logging.basicConfig(format="%(message)s", level=logging.INFO)
+    logging.getLogger("sentence_transformers").setLevel(logging.WARNING)  # it names every load
     try:
         if not arguments or arguments[0] in ("-h", "--help"):
             print(_overview(program, recipes))

@@ -19,5 +19,10 @@ def words(text: str) -> list[str]:
 
 def counted(number: int, noun: str) -> str:
     """A number with its noun, for people: "1 process", "2 processes", "1,024 rows"."""
-    plural = noun + ("es" if noun.endswith(("s", "x", "ch")) else "s")
+    if noun.endswith("y"):
+        plural = noun[:-1] + "ies"
+    elif noun.endswith("sis"):
+        plural = noun[:-2] + "es"
+    else:
+        plural = noun + ("es" if noun.endswith(("s", "x", "ch")) else "s")
     return f"{number:,} {noun if number == 1 else plural}"

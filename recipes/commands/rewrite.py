@@ -20,6 +20,7 @@ from recipes.shared.rows import output_row
 from recipes.shared.settings import LENDING_SENSE, PARTNER_REWARDS
 from rewriting import Exchange, UserError
 from rewriting.data.survey import bad_file, survey
+from rewriting.words import counted
 
 if TYPE_CHECKING:
     from policies.best_of import BestOf
@@ -197,10 +198,10 @@ def rewrite_file(
                 job.write(output_rows(policy, chunk, seed, guard))
                 advance(len(chunk))
     show_some(output, rows.num_rows, show)
-    print(f"{rows.num_rows:,} rewrites by {policy.name} in {output}")
+    print(f"{output}: {counted(rows.num_rows, 'reply')} rewritten by {policy.name}")
     print_safety(output, guard.gate.help_text)
     if rows.num_bad_rows:
-        print(f"{rows.num_bad_rows:,} bad rows set aside in {bad_file(output)}")
+        print(f"{counted(rows.num_bad_rows, 'bad row')} set aside in {bad_file(output)}")
 
 
 def show_some(output: Path, num_rows: int, count: int) -> None:
@@ -227,10 +228,13 @@ def print_safety(output: Path, help_text: str) -> None:
             counts["rejected"] += bool(safety["reasons"]) and safety["verdict"] == "clear"
     if counts["crisis"] or counts["possible"] or counts["unchecked"]:
         print(
-            f"not rewritten: {counts['crisis']:,} crises, {counts['possible']:,} possible ones, "
-            f"{counts['unchecked']:,} unchecked (not English). `safety` says why.\n{help_text}"
+            f"not rewritten: {counted(counts['crisis'], 'crisis')}, "
+            f"{counts['possible']:,} possible ones, {counts['unchecked']:,} unchecked (not "
+            f"English). `safety` says why.\n{help_text}"
         )
     if counts["rejected"]:
-        print(f"{counts['rejected']:,} replies came back as they were: every rewrite was rejected.")
+        number = counted(counts["rejected"], "reply")
+        print(f"returned unchanged, because every rewrite was rejected: {number}")
     if counts["allowed"]:
-        print(f"{counts['allowed']:,} posts that may be a crisis were rewritten (--allow-crisis).")
+        number = counted(counts["allowed"], "post")
+        print(f"rewritten although they may be a crisis (--allow-crisis): {number}")

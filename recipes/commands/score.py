@@ -27,6 +27,7 @@ from rewriting.exchange import MECHANISMS, Exchange
 from rewriting.runtime.files.folders import only_writer
 from rewriting.runtime.files.json_files import parse_json
 from rewriting.runtime.processes import join_processes
+from rewriting.words import counted
 
 if TYPE_CHECKING:
     from rewards.appraisals.alignment.reading import Reading
@@ -137,9 +138,9 @@ def score(
         PartialState().wait_for_everyone()
     if process == 0:
         join_parts(parts, output, rows.num_rows)
-        print(f"{rows.num_rows:,} replies scored in {output}")
+        print(f"{output}: {counted(rows.num_rows, 'reply')} scored")
         if rows.num_bad_rows:
-            print(f"{rows.num_bad_rows:,} bad rows set aside in {bad_file(output)}")
+            print(f"{counted(rows.num_bad_rows, 'bad row')} set aside in {bad_file(output)}")
 
 
 def part_file(output: Path, process: int, processes: int, settings: dict[str, Any]) -> Path:

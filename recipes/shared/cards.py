@@ -31,4 +31,4 @@ def write_card(folder: Path, config: Any, figures: dict[str, Any], text: str) ->
     write_json(folder / "results.json", {"settings": settings, "figures": figures})
     with disk_errors(folder):
         (folder / "README.md").write_text(text, encoding="utf-8")
-    logger.info("%s: weights, results.json and a card", folder)
+    logger.info("saved to %s: weights, results.json and a card", folder)

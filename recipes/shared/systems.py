@@ -82,9 +82,12 @@ def best_of(source: str) -> tuple[str, int]:
     if not at or not count.isdecimal() or Path(source).expanduser().exists():
         return source, 1
     if policy == ORIGINAL or Path(policy).suffix.lower() in READERS:
-        raise UserError(f"system {source!r}: the best of {count} is for a policy that samples.")
+        raise UserError(
+            f"system {source!r}: the best of {count} needs a policy that samples, not a file "
+            "or the original replies."
+        )
     if not policy or not int(count):
-        raise UserError(f"system {source!r}: write POLICY@N, such as partner@4.")
+        raise UserError(f"system {source!r}: write POLICY@N, such as bank@4.")
     return policy, int(count)
 
 

@@ -223,7 +223,11 @@ def warm_up(
     from rewriting.runtime.training.supervised import train
 
     lessons = {name: lessons_of(config, splits[name], name) for name in ("train", "dev")}
-    logger.info("warm start: %d lessons, dev %d", len(lessons["train"]), len(lessons["dev"]))
+    logger.info(
+        "warm start: %d examples to train on, %d for dev",
+        len(lessons["train"]),
+        len(lessons["dev"]),
+    )
     folder = Path(config.output) / "warm_start"
     every = max(1, config.warm_steps // 6)
     best = train(

@@ -114,9 +114,7 @@ def run(config: Config) -> dict[str, Any]:
     if len({exchange.seeker_post for exchange in replies}) < 2:
         raise UserError(f"{config.data} holds too few replies that are labelled as empathic.")
     check_sizes(material)
-    logger.info(
-        "learning from %d empathic replies of %d replies", len(replies), len(material.replies)
-    )
+    logger.info("learning from %d empathic replies out of %d", len(replies), len(material.replies))
     vectors = SentenceVectors(
         load_sentence_encoder(config.encoder),
         name=config.encoder,

@@ -177,7 +177,7 @@ class CoherenceModel:
         folder = found_folder(folder, CONFIG)
         config = read_model_settings(folder, CONFIG, weights=WEIGHTS, called="coherence model")
         if not {"encoder", "temperature", "width", "hidden", "dropout"} <= config.keys():
-            raise UserError(f"{folder} holds another kind of model than that of coherence.")
+            raise UserError(f"{folder} holds another kind of model, not a coherence model.")
         with one_line_where_unfit(folder / CONFIG):
             head = CoherenceHead(config["width"], config["hidden"], config["dropout"])
             head.load_state_dict(load_tensors(folder / WEIGHTS))

@@ -164,6 +164,6 @@ def load_reader() -> CrisisReader:
         return CrisisReader.shared()
     except UserError as error:
         raise UserError(
-            f"the crisis reader cannot be loaded ({error}) `rewriting models fetch` gets the model "
-            "that it stands on."
+            f"the crisis reader cannot be loaded: {error} `rewriting models fetch` fetches the "
+            "model that it needs."
         ) from error

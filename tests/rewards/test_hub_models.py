@@ -111,7 +111,7 @@ def test_a_model_of_another_kind_is_no_coherence_model(hub: Hub, tmp_path: Path)
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     (tmp_path / "model.safetensors").write_bytes(b"")
     hub({"my-org/bert": tmp_path})
-    with pytest.raises(UserError, match="another kind of model than that of coherence"):
+    with pytest.raises(UserError, match="another kind of model, not a coherence model"):
         CoherenceModel.load("my-org/bert")
 
 

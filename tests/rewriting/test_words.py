@@ -24,3 +24,5 @@ def test_words(text: str, expected: list[str]) -> None:
 def test_counted() -> None:
     assert [counted(n, "process") for n in (0, 1, 2)] == ["0 processes", "1 process", "2 processes"]
     assert counted(1024, "row") == "1,024 rows"
+    assert counted(2, "reply") == "2 replies"
+    assert counted(2, "crisis") == "2 crises"

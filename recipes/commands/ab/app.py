@@ -13,6 +13,7 @@ from recipes.commands.ab import serve as ab_serve
 from recipes.shared.flags.dialect import examples
 from rewriting.data.rows import Row, raise_bad_row, read_rows
 from rewriting.errors import UserError
+from rewriting.words import counted
 
 if TYPE_CHECKING:
     from rewriting.ab.study.create import Output
@@ -36,7 +37,7 @@ def ab() -> None:
 
 @app.command(
     epilog=examples(
-        "rewriting ab create --system ours=ours.jsonl --system theirs=theirs.jsonl"
+        "rewriting ab create --system agent=agent.jsonl --system baseline=baseline.jsonl"
         " --raters 6 --output study",
         "rewriting ab create --system a=a.jsonl --system b=b.jsonl --raters 12"
         " --votes-per-item 5 --criterion 'warm=Which reply is warmer?' --no-ties"
@@ -170,7 +171,8 @@ def create(
         print("warning: no output gate has seen the replies (--allow-unsafe-candidates).")
     for name, count in named_in_posts(study).items():
         print(
-            f"warning: the posts of {count:,} pairs contain {name!r}, a system's name: check them."
+            f"warning: the posts of {counted(count, 'pair')} contain {name!r}, a system's name: "
+            "check them."
         )
 
 
@@ -178,9 +180,9 @@ def show_created(study: Study, output: Path) -> None:
     counts = [len(assigned) for assigned in study.assignments.values()]
     each = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
     print(
-        f"{output}: {len(study.of_kind('item')):,} pairs of {len(study.systems)} systems, "
-        f"{study.votes_per_item} votes each, by {len(counts)} raters with {each} pages each "
-        f"(practice, checks and repeats included)"
+        f"{output}: {counted(len(study.of_kind('item')), 'pair')} of {len(study.systems)} systems, "
+        f"{counted(study.votes_per_item, 'vote')} each, by {counted(len(counts), 'rater')} with "
+        f"{each} pages each (practice, checks and repeats included)"
     )
     print(f"Next: rewriting ab serve {output}")
 
@@ -192,7 +194,7 @@ def read_systems(texts: Sequence[str]) -> dict[str, list[Output]]:
         name, equals, path = text.partition("=")
         if not equals or not name.strip() or not path.strip():
             raise UserError(
-                f"--system {text}: give a name and a file, as --system ours=ours.jsonl."
+                f"--system {text}: give a name and a file, as --system agent=agent.jsonl."
             )
         if name.strip() in files:
             raise UserError(f"--system {text}: another system has this name.")

@@ -315,6 +315,7 @@ def import_(
         for path in results:
             found = import_results(study, store, path)
             print(
-                f"{path}: {found.new} new, {found.known} known, {found.outdated} older than what "
-                f"is there, {found.handed_over} handed over to others"
+                f"{path}: {found.new} new votes, {found.known} known already, "
+                f"{found.outdated} older than the vote in the study, {found.handed_over} on pairs "
+                "that went to another rater"
             )

@@ -145,7 +145,11 @@ def run(config: Config) -> dict[str, Any]:
     pages, dev = pages_of(config, "train"), pages_of(config, "dev")
     counts = [sum(len(page.sentences) for page in rows) for rows in (pages, dev)]
     logger.info(
-        "%d pages with %d sentences; dev: %d, %d", len(pages), counts[0], len(dev), counts[1]
+        "%d posts with %d sentences to train on; %d posts with %d sentences for dev",
+        len(pages),
+        counts[0],
+        len(dev),
+        counts[1],
     )
     set_seed(config.seed)
     model = SenseModel(

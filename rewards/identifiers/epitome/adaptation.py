@@ -31,7 +31,10 @@ class MaskedLanguageModel(nn.Module):
     def __init__(self, encoder: Any, tokenizer: Any, hidden_share: float = 0.15) -> None:
         super().__init__()
         if tokenizer.mask_token_id is None:
-            raise UserError("this encoder's tokenizer has no mask token: it cannot be adapted so.")
+            raise UserError(
+                "this encoder's tokenizer has no mask token, which masked-language pre-training "
+                "needs: leave adapt_data out, or take another encoder."
+            )
         size = encoder.config.hidden_size
         self.encoder = encoder
         self.transform = nn.Sequential(nn.Linear(size, size), nn.GELU(), nn.LayerNorm(size))

@@ -133,7 +133,7 @@ def import_results(study: Study, store: Store, path: Path) -> Imported:
         where = f"{path}, answer {number}"
         item = answer.get("item") if isinstance(answer, dict) else None
         if not isinstance(item, str) or (item not in planned and item not in gone):
-            raise UserError(f"{where}: the pair {item!r} does not fall to rater {rater}.")
+            raise UserError(f"{where}: the pair {item!r} was not given to rater {rater}.")
         if item not in gone:
             ballots.append(read_answer(study, planned[item], rater, answer, where))
     if len({ballot[0].item for ballot in ballots}) < len(ballots):

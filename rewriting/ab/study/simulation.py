@@ -59,7 +59,10 @@ def latent_correlations(
     of_rater = latent_correlation(win_rate, rater_correlation)
     of_item = latent_correlation(win_rate, item_correlation)
     if of_rater + of_item >= 1:
-        raise UserError("these correlations cannot hold together; lower one.")
+        raise UserError(
+            "votes cannot be correlated so highly within raters and within pairs at once: "
+            "lower one."
+        )
     return of_rater, of_item
 
 

@@ -21,7 +21,7 @@ def attention_layers(model: torch.nn.Module) -> tuple[str, ...]:
     for layers in (ATTENTION, ("c_attn",), ("query_key_value",), ("qkv_proj", "o_proj")):
         if names.issuperset(layers):
             return layers
-    raise UserError("the attention layers of this model are not known: name them with targets.")
+    raise UserError("the attention layers of this model are not known: name them with lora_layers.")
 
 
 def check_adapter(model: Any, folder: Path) -> None:

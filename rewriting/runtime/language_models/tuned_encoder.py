@@ -87,7 +87,10 @@ def stack_of(encoder: Any, name: str) -> tuple[Any, str]:
     for of_layers in ("layer", "layers"):
         if hasattr(stack, of_layers):
             return stack, of_layers
-    raise UserError(f"{name}: the layers of this encoder cannot be cut or frozen; give 0.")
+    raise UserError(
+        f"{name}: the layers of this encoder cannot be cut or frozen; set layers and "
+        "frozen_layers to 0."
+    )
 
 
 def cut(encoder: Any, layers: int, name: str) -> None:

@@ -58,7 +58,10 @@ def test_the_command_allows_a_crisis_by_name_and_warns(
 ) -> None:
     assert run(*files, "--allow-crisis") == 0
     assert "--allow-crisis" in caplog.text
-    assert "2 posts that may be a crisis were rewritten" in capsys.readouterr().out
+    assert (
+        "rewritten although they may be a crisis (--allow-crisis): 2 posts"
+        in capsys.readouterr().out
+    )
     assert [line["safety"].get("allow_crisis", False) for line in lines()] == [True, True, False]
     assert all(line["rewritten_response"] != line["response_post"] for line in lines())
 

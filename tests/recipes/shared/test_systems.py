@@ -92,10 +92,10 @@ def test_the_best_of_several_samples(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 def test_what_is_a_best_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    assert best_of("partner@4") == ("partner", 4)
+    assert best_of("bank@4") == ("bank", 4)
     assert best_of("runs/me@home") == ("runs/me@home", 1)
     Path("run@4").mkdir()
     assert best_of("run@4") == ("run@4", 1)  # a folder of that name is meant
     for wrong in ("original@4", "out.jsonl@4", "@4", "partner@0"):
-        with pytest.raises(UserError, match=r"best of 4 is for a policy|write POLICY@N"):
+        with pytest.raises(UserError, match=r"best of 4 needs a policy|write POLICY@N"):
             best_of(wrong)

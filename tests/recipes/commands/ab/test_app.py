@@ -275,7 +275,7 @@ def test_posts_that_name_a_system_are_a_warning(
         file = write(tmp_path / f"{name}.jsonl", [f"{name[0]}0", f"{name[0]}1"], seeker_post=posts)
         systems += ["--system", f"{name}={file}"]
     made(systems, tmp_path / "study")
-    assert "warning: the posts of 1 pairs say 'northwind'" in capsys.readouterr().out
+    assert "warning: the posts of 1 pair contain 'northwind'" in capsys.readouterr().out
 
 
 def test_a_port_that_is_taken_is_one_line(study: Path, capsys: pytest.CaptureFixture[str]) -> None:

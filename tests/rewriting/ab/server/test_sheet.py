@@ -138,7 +138,7 @@ def changed(change: Callable[[dict[str, Any]], object]) -> Callable[[dict[str, A
         (lambda row: row.update(rater=1), "not results of a sheet of this study and rater"),
         (lambda row: row.update(key="\ud800"), "not results of a sheet"),
         (lambda row: row.update(answers={}), "no list of answers"),
-        (lambda row: row["answers"].append(7), "the pair None does not fall to rater 2"),
+        (lambda row: row["answers"].append(7), "the pair None was not given to rater 2"),
         (lambda row: row["answers"].append(row["answers"][0]), "answered twice"),
         (changed(lambda one: one.update(item="gone")), "answer 2: the pair 'gone'"),
         (changed(lambda one: one["answers"].pop("fluent")), "answer 2: it needs an answer to each"),

@@ -90,7 +90,7 @@ def test_votes_per_item_are_everybodys_unless_told() -> None:
 
 
 def test_correlations_that_no_votes_have_are_refused() -> None:
-    with pytest.raises(UserError, match="cannot hold together; lower one"):
+    with pytest.raises(UserError, match="within pairs at once: lower one"):
         plans(Assumptions(win_rate=0.9, rater_correlation=0.4, item_correlation=0.5), raters=(6,))
 
 
