@@ -11,20 +11,36 @@ in place of its name.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, Self
 
 from rewards.calling import CallOptions, with_options
+from rewards.judge.options import OPTIONS as JUDGE_OPTIONS
 from rewards.loading import load_function, suggestion
 from rewards.models import Models
+from rewards.option_checks import CALL_OPTIONS, COMMON_OPTIONS, check_call, check_options
+from rewards.option_kinds import (
+    COUNT,
+    FLAG,
+    FROM_0,
+    NUMBER,
+    PROBABILITY,
+    SHARE,
+    TEXT,
+    TEXTS,
+    WEIGHTS,
+    Kind,
+    one_of,
+)
 from rewards.protocol import Reward, name_of
 from rewards.reward_sum import RewardSum, Term, check_weight
 from rewriting.errors import UserError
 
 __all__ = [
     "BUILT_INS",
+    "COMMON_OPTIONS",
     "BuiltIn",
     "Models",
     "build_rewards",
@@ -34,31 +50,35 @@ __all__ = [
 ]
 
 HUB: Final = "hf:"
-CALL_OPTIONS: Final = tuple(field.name for field in fields(CallOptions))
-COMMON_OPTIONS: Final = ("weight", "scale", "name", *CALL_OPTIONS)
-"""The options of every term, read here; the others are the term's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltIn:
     """A factory: makes the term of a class, with the model of `Models` that it needs, if any.
 
-    options: those that the class takes beside its name, in words. They stand here so that a typo is
-    found without importing the class, and torch with it; a test compares them with the class.
+    options: those that the class takes beside its name, and what each may be. They stand here so
+    that a mistake is found without importing the class, and torch with it; a test compares them
+    with the class. more_checks: the place of a function that is given the options and raises a
+    UserError, for what one value alone does not tell; it must not need torch.
     """
 
     place: str
     model: str | None = None
-    options: str = ""
+    options: Mapping[str, Kind] = field(default_factory=dict)
+    more_checks: str = ""
 
     @property
     def own_options(self) -> list[str]:
         """The options that the class itself takes."""
-        return self.options.split()
+        return list(self.options)
 
     def check(self, options: Mapping[str, Any]) -> None:
-        """Refuse options that the term does not have, before a model is loaded for nothing."""
+        """Refuse options that the term cannot take, before a model is loaded for nothing."""
         check_options(options, self.own_options)
+        for option, value in options.items():
+            self.options[option].check(option, value)
+        if self.more_checks:
+            load_function(self.more_checks)(options)
 
     def __call__(self, models: Models, **options: Any) -> Reward:
         arguments = [getattr(models, self.model)] if self.model else []
@@ -105,59 +125,76 @@ class HubClassifier:
         return ClassifierReward(*models.classifier(self.model), wanted, name=self.name)
 
 
-def check_options(options: Mapping[str, Any], own: Iterable[str]) -> None:
-    """Refuse an option that is neither the term's own nor one of all terms."""
-    known = list(dict.fromkeys([*own, *COMMON_OPTIONS]))
-    for option in options:
-        if option not in known:
-            raise UserError(f"it has no option {option!r}. {suggestion(option, known)}")
-
-
 BUILT_INS: Final[dict[str, BuiltIn]] = {
     "empathy_change": BuiltIn(
         "rewards.terms.levels.empathy_change:EmpathyChange",
         "identifier",
-        options="argmax batch_size",
+        {"argmax": FLAG, "batch_size": COUNT},
     ),
     "empathy_in_context": BuiltIn(
         "rewards.terms.levels.empathy_in_context:EmpathyInContext",
         "in_context",
-        options="argmax batch_size",
+        {"argmax": FLAG, "batch_size": COUNT},
     ),
     "level_alignment": BuiltIn(
         "rewards.terms.levels.level_alignment:LevelAlignment",
         "identifier",
-        options="weights combine calibrated relative",
+        {
+            "weights": WEIGHTS.or_none(),
+            "combine": one_of("product", "mean"),
+            "calibrated": FROM_0,
+            "relative": FLAG,
+        },
     ),
-    "fluency": BuiltIn("rewards.terms.fluency:Fluency", "language_model", options="role log"),
-    "perplexity": BuiltIn("rewards.terms.fluency:Perplexity", "language_model", options="role"),
-    "coherence": BuiltIn("rewards.terms.coherence:Coherence", "coherence", options="neutral"),
+    "fluency": BuiltIn(
+        "rewards.terms.fluency:Fluency", "language_model", {"role": TEXT.or_none(), "log": FLAG}
+    ),
+    "perplexity": BuiltIn(
+        "rewards.terms.fluency:Perplexity", "language_model", {"role": TEXT.or_none()}
+    ),
+    "coherence": BuiltIn(
+        "rewards.terms.coherence:Coherence", "coherence", {"neutral": NUMBER.or_none()}
+    ),
     "mutual_information": BuiltIn(
         "rewards.terms.mutual_information:MutualInformation",
         "language_model",
-        options="forward_weight normalise forward_role backward_role adapter",
+        {
+            "forward_weight": SHARE,
+            "normalise": FLAG,
+            "forward_role": TEXT.or_none(),
+            "backward_role": TEXT,
+            "adapter": TEXT.or_none(),
+        },
     ),
     "contrast": BuiltIn(
-        "rewards.terms.contrast:Contrast", "reader", options="reply worth pessimism zero"
+        "rewards.terms.contrast:Contrast",
+        "reader",
+        {"reply": NUMBER, "worth": NUMBER, "pessimism": FROM_0, "zero": NUMBER},
     ),
     "language_model_contrast": BuiltIn(
-        "rewards.terms.contrast:LanguageModelContrast", "language_model", options="num_posts posts"
+        "rewards.terms.contrast:LanguageModelContrast",
+        "language_model",
+        {"num_posts": COUNT, "posts": TEXTS.or_none()},
     ),
     "kindness": BuiltIn("rewards.terms.kindness:Kindness", "kindness"),
-    "sense": BuiltIn("rewards.terms.sense:Sense", "sense", options="floor"),
-    "belonging": BuiltIn("rewards.terms.belonging:Belonging", "belonging", options="floor"),
+    "sense": BuiltIn("rewards.terms.sense:Sense", "sense", {"floor": PROBABILITY}),
+    "belonging": BuiltIn("rewards.terms.belonging:Belonging", "belonging", {"floor": PROBABILITY}),
     "specificity": BuiltIn(
-        "rewards.terms.specificity:Specificity", "sentence_encoder", options="batch_size"
+        "rewards.terms.specificity:Specificity", "sentence_encoder", {"batch_size": COUNT}
     ),
     "appraisal_alignment": BuiltIn(
-        "rewards.terms.appraisal_alignment:AppraisalAlignment", "alignment", options="advice_weight"
+        "rewards.terms.appraisal_alignment:AppraisalAlignment",
+        "alignment",
+        {"advice_weight": SHARE},
     ),
     "edit_size": BuiltIn("rewards.terms.edit_size:EditSize"),
-    "repetition": BuiltIn("rewards.terms.repetition:Repetition", options="n across_batch"),
+    "repetition": BuiltIn(
+        "rewards.terms.repetition:Repetition", options={"n": COUNT, "across_batch": FLAG}
+    ),
     "judge": BuiltIn(
         "rewards.terms.judge:JudgeTerm",
-        options="model method rubric endpoint api_key_env timeout retries concurrency cache "
-        "batch_size",
+        options=JUDGE_OPTIONS,
+        more_checks="rewards.judge.options:check_judge",
     ),
 }
 
@@ -241,6 +278,8 @@ class _Entry:
             call = CallOptions(**{option: options.pop(option) for option in given})
             if isinstance(factory, BuiltIn | HubClassifier):
                 factory.check(options)
+            else:
+                check_call(factory, options)
         return cls(name, factory, weight, scale, call, options)
 
     def check_labels(self) -> None:

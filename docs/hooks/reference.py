@@ -139,8 +139,8 @@ def rewards_page() -> str:
     lines = ["# Rewards", "", "The built-in names, and the options that each takes of its own.", ""]
     for name, built_in in BUILT_INS.items():
         lines += [f"## {name}", "", _docstring(load_function(built_in.place)), ""]
-        options = [f"`{one}`" for one in built_in.own_options]
-        lines += [f"Options: {', '.join(options)}." if options else "No options of its own.", ""]
+        options = [f"`{one}` ({kind.words})" for one, kind in built_in.options.items()]
+        lines += [f"Options: {'; '.join(options)}." if options else "No options of its own.", ""]
     return "\n".join(lines)
 
 

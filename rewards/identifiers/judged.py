@@ -13,6 +13,7 @@ from rewards.identifiers.assessment import Assessment, Judgement
 from rewards.judge.client import CONCURRENCY, RETRIES, TIMEOUT
 from rewards.judge.methods import Ask, Grade
 from rewards.judge.named import judge_options, open_judge
+from rewards.judge.options import check_judge
 from rewards.judge.rubric import Rubric, load_rubric
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
@@ -29,13 +30,16 @@ class JudgeIdentifier:
     """
 
     def __init__(self, ask: Ask, rubric: Rubric, *, name: str = "judge") -> None:
-        if set(rubric.templates) != set(MECHANISMS) or rubric.answers != LEVELS:
-            raise UserError(
-                f"rubric {rubric.name}: an identifier needs `scale = [0, 2]` and a table "
-                f"`[questions]` of {', '.join(MECHANISMS)}."
-            )
+        _check_rubric(rubric)
         self.grade = Grade(ask, rubric)
         self.name = name
+
+    @staticmethod
+    def check(text: str) -> None:
+        """Say what is wrong with a model's name, or with options as YAML; nothing is loaded."""
+        options = {"method": "grade", "rubric": RUBRIC} | judge_options(text, JudgeIdentifier.open)
+        check_judge(options)
+        _check_rubric(load_rubric(options["rubric"], "grade"))
 
     @classmethod
     def load(cls, text: str) -> Self:
@@ -84,6 +88,14 @@ class JudgeIdentifier:
             Assessment({m: _judgement(found[m]) for m in MECHANISMS})
             for found in self.grade.probabilities(pairs)
         ]
+
+
+def _check_rubric(rubric: Rubric) -> None:
+    if set(rubric.templates) != set(MECHANISMS) or rubric.answers != LEVELS:
+        raise UserError(
+            f"rubric {rubric.name}: an identifier needs `scale = [0, 2]` and a table "
+            f"`[questions]` of {', '.join(MECHANISMS)}."
+        )
 
 
 def _judgement(probabilities: Sequence[float]) -> Judgement:

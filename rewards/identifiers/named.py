@@ -53,17 +53,11 @@ def check_name(name: str) -> None:
         for member in EnsembleName.parse(name.removeprefix(ENSEMBLE)).members:
             check_name(member)
     elif name.startswith(JUDGE):
-        _check_judge(name.removeprefix(JUDGE))
+        from rewards.identifiers.judged import JudgeIdentifier
+
+        JudgeIdentifier.check(name.removeprefix(JUDGE))
     else:
         kind_of(name)
-
-
-def _check_judge(text: str) -> None:
-    """The model of a judge; one behind an endpoint is known to the endpoint alone."""
-    from rewriting.runtime.models.named import check_model
-
-    if not text.strip().startswith("{"):
-        check_model(text.strip())
 
 
 def is_grounded(given: Any) -> bool:

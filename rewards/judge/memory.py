@@ -70,14 +70,14 @@ class DiskCache:
 class Remembered:
     """A judge that is asked each question once; called with questions, it gives their numbers.
 
-    cache: where answers are kept on disk; "" keeps them in memory only. Each is written as soon as
+    disk: where answers are kept on disk; None keeps them in memory only. Each is written as soon as
     it is known, so that an evaluation that stops half-way has not paid for nothing.
     asked: how many questions the judge itself had to answer.
     """
 
-    def __init__(self, judge: Judge, cache: str | Path = "") -> None:
+    def __init__(self, judge: Judge, disk: DiskCache | None = None) -> None:
         self.judge = judge
-        self.disk = DiskCache(cache) if str(cache) else None
+        self.disk = disk
         self.asked = 0
         self._known = ScoreCache(self._looked_up)
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rewards.judge.client import CONCURRENCY, RETRIES, TIMEOUT
-from rewards.judge.memory import Remembered
+from rewards.judge.memory import DiskCache, Remembered
+from rewards.judge.options import check_place, check_values
 from rewards.judge.question import Judge
 from rewards.loading import suggestion
 from rewriting.errors import UserError
@@ -30,24 +31,23 @@ def open_judge(
     likelihood: it says how likely a reply is, instead of answering questions. The other options are
     those of the reward term (rewards/terms/judge.py).
     """
-    if not isinstance(model, str) or not model:
-        raise UserError(
-            "name the model that judges, as model: qwen2.5-coder-1.5b, a folder, a hub id, or with "
-            "`endpoint` the name of a model there."
-        )
-    _check_number("timeout", timeout, 0.001, (int, float))
-    _check_number("retries", retries, 0, (int,))
-    _check_number("concurrency", concurrency, 1, (int,))
-    _check_number("batch_size", batch_size, 0, (int,))
+    options = {
+        "model": model,
+        "endpoint": endpoint,
+        "api_key_env": api_key_env,
+        "timeout": timeout,
+        "retries": retries,
+        "concurrency": concurrency,
+        "cache": cache,
+        "batch_size": batch_size,
+    }
+    check_values(options)
+    check_place(options, likelihood=likelihood)
+    disk = DiskCache(cache) if cache else None  # before a model is loaded for nothing
     judge: Judge
     if endpoint:
         from rewards.judge.endpoint import EndpointJudge
 
-        if likelihood:
-            raise UserError(
-                "the method likelihood needs a local model: a chat endpoint does not say how "
-                "likely a given text is. Leave `endpoint` out, or use compare or grade."
-            )
         judge = EndpointJudge(
             model,
             endpoint,
@@ -56,8 +56,6 @@ def open_judge(
             retries=retries,
             concurrency=concurrency,
         )
-    elif api_key_env:
-        raise UserError("api_key_env is for a model behind a server: name its `endpoint` too.")
     elif likelihood:
         from rewards.judge.likelihood import LikelihoodReader
 
@@ -66,13 +64,7 @@ def open_judge(
         from rewards.judge.local import LocalJudge
 
         judge = LocalJudge.load(model, batch_size=batch_size)
-    return Remembered(judge, cache)
-
-
-def _check_number(option: str, value: Any, least: float, kinds: tuple[type[float], ...]) -> None:
-    if isinstance(value, bool) or not isinstance(value, kinds) or not float(value) >= least:
-        whole = "" if float in kinds else "whole "
-        raise UserError(f"{option} is {value!r}; write a {whole}number from {least} on.")
+    return Remembered(judge, disk)
 
 
 def judge_options(text: str, accepts: Callable[..., Any]) -> dict[str, Any]:

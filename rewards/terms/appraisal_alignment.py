@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rewards.option_kinds import SHARE
 from rewards.protocol import texts
 
 if TYPE_CHECKING:
@@ -38,8 +39,7 @@ class AppraisalAlignment:
         advice_weight: float = ADVICE_WEIGHT,
         name: str = "appraisal_alignment",
     ) -> None:
-        if not 0 <= advice_weight <= 1:
-            raise ValueError(f"advice_weight is between 0 and 1, not {advice_weight}")
+        SHARE.check("advice_weight", advice_weight)
         self.reader = reader or AlignmentReader.load()
         self.advice_weight = advice_weight
         self.__name__ = name

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from rewards.option_kinds import FROM_0, NUMBER
 from rewards.protocol import texts
 from rewards.reading.echo import echoed
 from rewards.reading.reader import Reading, SentenceReader
@@ -51,10 +52,9 @@ class Contrast:
         zero: float = -2.0,
         name: str = "contrast",
     ) -> None:
-        options = {"reply": reply, "worth": worth, "pessimism": pessimism, "zero": zero}
-        for option, value in options.items():
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise UserError(f"{option} is a number, not {value!r}.")
+        for option, value in {"reply": reply, "worth": worth, "zero": zero}.items():
+            NUMBER.check(option, value)
+        FROM_0.check("pessimism", pessimism)
         self.__name__ = name
         self.reader = reader
         self.reply, self.worth, self.pessimism, self.zero = reply, worth, pessimism, zero

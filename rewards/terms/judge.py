@@ -8,10 +8,9 @@ from typing import Any, Final
 from rewards.judge.client import CONCURRENCY, RETRIES, TIMEOUT
 from rewards.judge.methods import Ask, Change, Compare, Grade, Likelihood, Method
 from rewards.judge.named import open_judge
-from rewards.judge.rubric import METHODS, Rubric, load_rubric
-from rewards.loading import suggestion
+from rewards.judge.options import OPTIONS
+from rewards.judge.rubric import Rubric, load_rubric
 from rewards.protocol import texts
-from rewriting.errors import UserError
 
 KINDS: Final[Mapping[str, Callable[[Ask, Rubric], Method]]] = {
     "compare": Compare,
@@ -53,8 +52,8 @@ class JudgeTerm:
         batch_size: int = 0,
         name: str = "judge",
     ) -> None:
-        if method not in METHODS:
-            raise UserError(f"it has no method {method!r}. {suggestion(method, list(METHODS))}")
+        OPTIONS["method"].check("method", method)
+        OPTIONS["rubric"].check("rubric", rubric)
         checked_rubric = load_rubric(rubric, method)  # before a model is loaded for nothing
         self.ask = open_judge(
             model,

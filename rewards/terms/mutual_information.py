@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rewards.option_kinds import SHARE
 from rewards.protocol import texts
 from rewriting.runtime.files.policy_files import ADAPTER
 from rewriting.runtime.language_models.backbone import Backbone
@@ -46,8 +47,7 @@ class MutualInformation:
         adapter: str | Path | None = None,
         name: str = "mutual_information",
     ) -> None:
-        if not 0 <= forward_weight <= 1:
-            raise ValueError(f"forward_weight is λ, between 0 and 1, not {forward_weight}")
+        SHARE.check("forward_weight", forward_weight)
         self.backbone = backbone or Backbone.shared()
         if adapter is not None or backward_role not in self.backbone.roles:
             self.backbone.attach(backward_role, found_folder(adapter or SHIPPED, ADAPTER))

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rewards.option_kinds import PROBABILITY
 from rewards.reading.sense_model import SenseModel
 from rewards.terms.contrast import new_of_rows
-from rewriting.errors import UserError
 
 
 class Sense:
@@ -27,8 +27,7 @@ class Sense:
     """
 
     def __init__(self, model: SenseModel, *, floor: float = 0.1, name: str = "sense") -> None:
-        if isinstance(floor, bool) or not isinstance(floor, int | float) or not 0 < floor <= 1:
-            raise UserError(f"floor is a probability above 0, not {floor!r}.")
+        PROBABILITY.check("floor", floor)
         self.__name__ = name
         self.model = model
         self.floor = floor

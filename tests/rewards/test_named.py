@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from rewards.named import BUILT_INS, BuiltIn, Models, build_rewards, load_function
+from rewards.named import (
+    BUILT_INS,
+    BuiltIn,
+    Models,
+    build_rewards,
+    check_rewards,
+    load_function,
+)
+from rewards.option_kinds import COUNT, SECONDS
 from rewards.protocol import name_of
 from rewriting.errors import UserError
 from rewriting.runtime.models import named as runtime_models
@@ -93,9 +101,10 @@ def test_a_text_of_yaml_as_on_the_command_line() -> None:
         ({"edit_size": None}, "weight of reward 'edit_size' is None"),
         ({"edit_size": {"scale": "max"}}, "scale of reward 'edit_size' is 'max'"),
         ({"repetition": {"k": 2}}, "reward 'repetition': it has no option 'k'. There is: n, acr"),
-        ({"repetition": {"n": 0}}, "reward 'repetition': repetition counts n-grams"),
+        ({"repetition": {"n": 0}}, "reward 'repetition': n is a whole number from 1 on"),
         ({"my_rewards.py:shortr": 1}, "Did you mean shorter?"),
         ({"my_rewards.py:Constant": {"height": 1}}, "reward 'Constant': .*'height'"),
+        ({"my_rewards.py:shorter": {"facter": 2}}, "no option 'facter'. Did you mean factor?"),
         ({"my_rewards.py:shorter": 1, "my_rewards:shorter": 1}, "two rewards are called 'shorter'"),
         ("edit_size", "rewards are a mapping"),
         ("{edit_size: [", "cannot be read"),
@@ -118,6 +127,11 @@ class Constant:
 
     def __call__(self, completions: list[str], bonus: float = 0.0, **_: Any) -> list[float]:
         return [self.value + bonus] * len(completions)
+
+
+class Needy(Constant):
+    def __init__(self, limit: float) -> None:
+        super().__init__(limit)
 
 
 def test_functions_objects_and_classes_stand_in_place_of_their_names() -> None:
@@ -156,6 +170,8 @@ def test_functions_objects_and_classes_stand_in_place_of_their_names() -> None:
         ({Constant(): 1, Constant(2.0): 1}, "two rewards are called 'Constant': give one another"),
         ({shorter: {"retries": -1}}, "reward 'shorter': retries is -1"),
         ({3: 1}, "no reward '3'"),
+        ({Needy: 1}, "reward 'Needy': missing a required argument: 'limit'"),
+        ({Constant(): {"bonnus": 2}}, "reward 'Constant': .*Did you mean bonus"),
     ],
 )
 def test_mistakes_with_callables_are_explained(rewards: Any, message: str) -> None:
@@ -206,7 +222,9 @@ def test_a_built_in_term_gets_the_options_that_it_takes_itself(
     monkeypatch.setitem(
         BUILT_INS,
         "patient",
-        BuiltIn("tests.rewards.test_named:Patient", options="timeout concurrency"),
+        BuiltIn(
+            "tests.rewards.test_named:Patient", options={"timeout": SECONDS, "concurrency": COUNT}
+        ),
     )
     # `retries` is not its own, so the call is repeated for it; rows are not asked for one by one.
     options = {"timeout": 5, "retries": 1, "concurrency": 8}
@@ -319,6 +337,49 @@ def test_rewards_from_a_yaml_file_and_from_flags(
     (recipe,) = TrlParser((Recipe,)).parse_args_and_config(arguments)
     built = build_rewards(recipe.rewards, models())
     assert {name: term.weight for name, term in built.terms.items()} == weights
+
+
+@pytest.mark.parametrize(
+    ("rewards", "message"),
+    [
+        ({"fluency": {"log": "false"}}, "reward 'fluency': log is true or false, not 'false'"),
+        ({"empathy_change": {"batch_size": 0}}, "batch_size is a whole number from 1 on, not 0"),
+        ({"contrast": {"reply": "big"}}, "reward 'contrast': reply is a number, not 'big'"),
+        ({"contrast": {"worth": float("nan")}}, "worth is a number, not nan"),
+        ({"contrast": {"pessimism": -1}}, "pessimism is a number from 0 on, not -1"),
+        ({"sense": {"floor": 2}}, "floor is a probability above 0, not 2"),
+        ({"coherence": {"neutral": "0.5"}}, "neutral is a number, or null, not '0.5'"),
+        ({"mutual_information": {"forward_weight": 2}}, "is a number from 0 to 1, not 2"),
+        ({"language_model_contrast": {"posts": "one"}}, "posts is a list of texts, none of"),
+        ({"level_alignment": {"combine": "sum"}}, "combine is product or mean, not 'sum'"),
+        ({"level_alignment": {"weights": {"warmth": 1}}}, "weights is a number from 0 on for some"),
+        ({"judge": 1}, "reward 'judge': name the model that judges"),
+        ({"judge": {"model": "m", "method": 3}}, "method is compare or grade or likelihood, not 3"),
+        ({"judge": {"model": "m", "rubric": 5}}, "rubric is a text, not 5"),
+        ({"judge": {"model": "m", "rubric": "grades"}}, "there is no rubric 'grades'"),
+        ({"judge": {"model": "m", "endpoint": 5}}, "endpoint is a text, not 5"),
+        ({"judge": {"model": "m", "endpoint": "here"}}, "'here' is no endpoint"),
+        ({"judge": {"model": "m", "api_key_env": "KEY"}}, "name its `endpoint` too"),
+        ({"judge": {"model": "no/such/model"}}, "reward 'judge': .*no/such/model"),
+    ],
+)
+def test_wrong_values_are_found_before_a_model_is_loaded(
+    rewards: Any, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BuiltIn, "__call__", lambda *_: pytest.fail("a term was made"))
+    with pytest.raises(UserError, match=message):
+        check_rewards(rewards)
+    with pytest.raises(UserError, match=message):
+        build_rewards(rewards)
+
+
+@pytest.mark.parametrize("name", BUILT_INS)
+def test_the_defaults_of_a_term_are_of_the_kinds_that_its_options_may_be(name: str) -> None:
+    import inspect
+
+    parameters = inspect.signature(load_function(BUILT_INS[name].place)).parameters
+    for option, kind in BUILT_INS[name].options.items():
+        kind.check(option, parameters[option].default)
 
 
 @pytest.mark.parametrize("name", BUILT_INS)

@@ -91,6 +91,15 @@ def check_identifier(name: Any) -> None:
     check_name(text_of(name))
 
 
+def check_judge_text(text: Any) -> None:
+    """A judge of replies: a model's name, or options as YAML."""
+    from rewards.judge.named import judge_options
+    from rewards.judge.options import check_judge
+    from rewards.terms.judge import JudgeTerm
+
+    check_judge(judge_options(text_of(text), JudgeTerm))
+
+
 def check_any_model(name: Any) -> None:
     """A short name, a folder with a model, or a name that the hub knows."""
     from rewriting.runtime.models.named import check_model
@@ -223,5 +232,6 @@ TABLE_CHECKS: Final[dict[str, Callable[[Any], None]]] = {
     **dict.fromkeys(("rewards", "ranked_by"), check_reward_names),
     **dict.fromkeys(("stock", "rewrites", "log"), check_file),
     "systems": check_compared,
+    "judge": check_judge_text,
 }
 """The same for the tables of evaluate.py, where `model` is an identifier."""

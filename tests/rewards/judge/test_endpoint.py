@@ -10,7 +10,7 @@ import pytest
 
 from rewards.judge.client import LONGEST_PAUSE, backoff, first_line, key_from, retry_after
 from rewards.judge.endpoint import EndpointJudge
-from rewards.judge.memory import Remembered
+from rewards.judge.memory import DiskCache, Remembered
 from rewards.judge.question import Numbers, Question
 from rewriting.errors import UserError
 from tests.rewards.judge.server import Endpoint, Reply, completion
@@ -258,11 +258,11 @@ def test_a_failure_ends_the_batch_and_keeps_what_was_answered(
     endpoint.replies = reply
     questions = [question(str(number)) for number in range(6)]
     with pytest.raises(UserError, match="status 403"):
-        Remembered(judge(endpoint, concurrency=1), tmp_path)(questions)
+        Remembered(judge(endpoint, concurrency=1), DiskCache(tmp_path))(questions)
     asked = len(endpoint.requests)
     assert asked == 3  # the rest was dropped
     endpoint.replies = lambda _: completion("A")
-    Remembered(judge(endpoint), tmp_path)(questions[:2])
+    Remembered(judge(endpoint), DiskCache(tmp_path))(questions[:2])
     assert len(endpoint.requests) == asked
 
 

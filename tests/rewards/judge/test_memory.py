@@ -50,27 +50,27 @@ def test_in_memory() -> None:
 @pytest.mark.parametrize(("name", "file"), [("a.sqlite", "a.sqlite"), ("b", "b/answers.sqlite")])
 def test_on_disk(tmp_path: Path, name: str, file: str) -> None:
     cache = tmp_path / "new" / name
-    first = Remembered(Counting(), cache)(questions("a", "bbb"))
+    first = Remembered(Counting(), DiskCache(cache))(questions("a", "bbb"))
     judge = Counting()
-    again = Remembered(judge, cache)
+    again = Remembered(judge, DiskCache(cache))
     assert again(questions("bbb", "cc", "a")) == [first[1], (0.2, 1 / 3), first[0]]
     assert judge.asked == ["cc"]
     other = Counting("another model")
-    Remembered(other, cache)(questions("a"))
+    Remembered(other, DiskCache(cache))(questions("a"))
     assert other.asked == ["a"]
     assert (tmp_path / "new" / file).is_file()
 
 
 def test_no_text_is_on_disk(tmp_path: Path) -> None:
-    Remembered(Counting(), tmp_path)(questions("a secret post"))
+    Remembered(Counting(), DiskCache(tmp_path))(questions("a secret post"))
     assert b"secret" not in (tmp_path / "answers.sqlite").read_bytes()
 
 
 def test_what_was_paid_for_is_kept_when_a_later_question_fails(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="it failed"):
-        Remembered(Counting(), tmp_path)(questions("a", "fail", "cc"))
+        Remembered(Counting(), DiskCache(tmp_path))(questions("a", "fail", "cc"))
     judge = Counting()
-    Remembered(judge, tmp_path)(questions("a", "cc"))
+    Remembered(judge, DiskCache(tmp_path))(questions("a", "cc"))
     assert judge.asked == ["a"]
 
 
@@ -82,7 +82,7 @@ def test_many_keys_are_looked_up_in_parts(tmp_path: Path) -> None:
         database.executemany("INSERT INTO answers VALUES (?, ?)", rows)
     database.close()
     judge = Counting()
-    assert Remembered(judge, tmp_path)(many) == [(0.5, 0.25)] * 1200
+    assert Remembered(judge, DiskCache(tmp_path))(many) == [(0.5, 0.25)] * 1200
     assert judge.asked == []
 
 

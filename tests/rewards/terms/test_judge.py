@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from recipes.shared.flags.checks import check_judge_text
 from rewards.identifiers.judged import JudgeIdentifier
-from rewards.identifiers.named import load_identifier
+from rewards.identifiers.named import check_name, load_identifier
 from rewards.judge.client import CONCURRENCY, RETRIES, TIMEOUT
 from rewards.judge.endpoint import EndpointJudge
 from rewards.judge.named import judge_options, open_judge
@@ -138,18 +139,24 @@ def test_conversations_are_judged_by_what_the_assistant_says(endpoint: Endpoint)
     ("options", "message"),
     [
         ({}, "name the model that judges"),
-        ({"model": "m", "method": "rank"}, "no method 'rank'. There is: compare, grade, likelih"),
+        ({"model": "m", "method": "rank"}, "method is compare or grade or likelihood, not 'rank"),
         ({"model": "m", "rubric": "gone.toml"}, "no rubric 'gone.toml'"),
         ({"model": "m", "modle": "x"}, "no option 'modle'. Did you mean model?"),
         ({"model": "m", "api_key_env": "X"}, "api_key_env is for a model behind a server"),
         ({"model": "m", "endpoint": "nowhere"}, "is no endpoint"),
         ({"model": "m", "endpoint": "http://x", "method": "likelihood"}, "needs a local model"),
-        ({"model": "m", "endpoint": "http://x", "timeout": 0}, "timeout is 0; write a number"),
-        ({"model": "m", "endpoint": "http://x", "timeout": float("nan")}, "timeout is nan"),
-        ({"model": "m", "endpoint": "http://x", "retries": -1}, "retries is -1; write a whole"),
-        ({"model": "m", "endpoint": "http://x", "concurrency": 0.5}, "concurrency is 0.5"),
-        ({"model": "m", "batch_size": "many"}, "batch_size is 'many'"),
-        ({"model": "m", "batch_size": True}, "batch_size is True"),
+        (
+            {"model": "m", "endpoint": "http://x", "timeout": 0},
+            "timeout is a number of sec",
+        ),
+        ({"model": "m", "endpoint": "http://x", "timeout": float("inf")}, "timeout is .*, not inf"),
+        (
+            {"model": "m", "endpoint": "http://x", "retries": -1},
+            "retries is a whole number",
+        ),
+        ({"model": "m", "endpoint": "http://x", "concurrency": 0.5}, "concurrency is .*, not 0.5"),
+        ({"model": "m", "batch_size": "many"}, "batch_size is .*, not 'many'"),
+        ({"model": "m", "batch_size": True}, "batch_size is .*, not True"),
     ],
 )
 def test_mistakes_are_explained_before_anything_is_loaded(
@@ -202,6 +209,32 @@ def test_an_identifier_needs_a_question_for_each_mechanism() -> None:
         JudgeIdentifier(lambda questions: [], load_rubric("grade", "grade"))
     with pytest.raises(UserError, match="nor a language model as judge:MODEL"):
         load_identifier("judg:x")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{modle: m}", "no option 'modle'"),
+        ("{method: grade, model: m}", "no option 'method'"),
+        ("{model: m, endpoint: nowhere}", "is no endpoint"),
+        ("{model: smollm2-135m, rubric: grade}", "rubric grade: an identifier needs"),
+        ("no/such/model", "no/such/model"),
+    ],
+)
+def test_the_name_of_an_identifier_is_checked_before_it_is_loaded(text: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        check_name(f"judge:{text}")
+
+
+def test_a_judge_behind_an_endpoint_need_not_be_known_here(endpoint: Endpoint) -> None:
+    check_name(f"judge:{{model: any-model, endpoint: '{endpoint.url}'}}")
+    check_judge_text(f"{{model: any-model, method: grade, endpoint: '{endpoint.url}'}}")
+    assert endpoint.requests == []
+
+
+def test_the_judge_of_a_table_is_checked_before_it_is_loaded() -> None:
+    with pytest.raises(UserError, match="method is compare or grade or likelihood, not 'rank'"):
+        check_judge_text("{model: any-model, method: rank}")
 
 
 def test_defaults_are_the_same_everywhere() -> None:
