@@ -142,11 +142,14 @@ def without_own_words(verdict: Verdict, original: Verdict) -> Verdict:
 def read(reader: CrisisReader, text: str, found: Ruled) -> Verdict:
     """The verdict of rules and reader together; a crisis where the reader fails.
 
-    Weak phrases count as possible, and not at all where the reader finds a text benign.
+    Weak phrases count as possible, and not at all where the reader finds a text benign. Hints are
+    nothing by themselves, and lower the bar of the reader.
     """
     try:
         reading = reader.read(text)
-        judged = reader.judged(reading)
+        judged = reader.judged(reading, len(found.hints))
+        if judged.verdict == "possible" and reader.judged(reading).clear:
+            judged = Verdict("possible", (*judged.reasons, *found.hints))
         benign = reading.probability < reader.bars.benign and len(text.split()) >= SURE_WORDS
     except Exception as error:
         reason = f"the crisis reader failed: {type(error).__name__}: {error}"

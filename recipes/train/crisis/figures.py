@@ -4,9 +4,10 @@ whole gate, rules and reader together, finds in each register, with Wilson's int
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from recipes.shared.cards import command
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from recipes.train.crisis.recipe import Config
     from rewriting.safety.reader.crisis_reader import Bars, CrisisReader
 
+HINTED = (1.0, 0.5, 0.4, 0.3, 0.2)  # bars of messages with a hint that are tried
+HINTED_TWICE = (1.0, 0.2, 0.1, 0.05)
 CRISIS_ALARMS = 0.01  # share of benign dev messages that the bar `crisis` may hold back
 CRISIS_ORDINARY = 0.002  # the same share of ordinary posts
 
@@ -46,10 +49,18 @@ class Judged:
     """Whether the rules raise an alarm that no reader takes back."""
     weak: bool
     """Whether they found weak phrases alone."""
+    hints: int = 0
+    """How many different hints they found."""
 
-    def alarms(self, possible: float, benign: float) -> bool:
+    def alarms(self, bars: Bars) -> bool:
         """Whether the gate would hold the message back with these bars."""
-        return self.firm or self.probability >= (benign if self.weak else possible)
+        return self.firm or self.probability >= min(bars.possible, self.lower(bars))
+
+    def lower(self, bars: Bars) -> float:
+        """The bar that weak phrases and hints set for the message; infinite where it has none."""
+        benign = bars.benign if self.weak else math.inf
+        hinted = replace(bars, possible=math.inf).possible_with(self.hints)
+        return min(benign, hinted)
 
 
 def judge(reader: CrisisReader, row: Message) -> Judged:
@@ -60,7 +71,7 @@ def judge(reader: CrisisReader, row: Message) -> Judged:
     sure = len(row.text.split()) >= SURE_WORDS
     firm = found.firm.alarming or (found.weak.alarming and not sure)
     weak = found.weak.alarming and not firm
-    return Judged(row, reader.read(row.text).probability, firm, weak)
+    return Judged(row, reader.read(row.text).probability, firm, weak, len(found.hints))
 
 
 def choose_bars(
@@ -88,38 +99,42 @@ def choose_bars(
             "the bars are chosen on dev messages of both labels, crisis and benign, and one of the "
             "labels is missing."
         )
-    alike = max(lowest_possible(rows, share, None) for rows, share, _ in groups)
-    choices = [(alike, alike)]
-    weak = (one.probability for rows, _, _ in groups for one in rows if one.weak)
-    for benign in sorted({0.0, *(min(probability + 1e-6, 1.0) for probability in weak)}):
-        possible = max(lowest_possible(rows, share, benign) for rows, share, _ in groups)
-        if benign <= possible < math.inf:
-            choices.append((possible, benign))
-    found = {bars: sum(one.alarms(*bars) for one in crises) for bars in choices}
-    possible, benign = min(choices, key=lambda bars: (-found[bars], *bars))
     crisis = max(
         bar_above([one.probability for one in rows], int(share * len(rows)))
         for rows, _, share in groups
     )
-    return Bars(possible, max(possible, crisis), benign)
+    weak = (one.probability for rows, _, _ in groups for one in rows if one.weak)
+    benign_bars = {0.0, 1.0, *(min(probability + 1e-6, 1.0) for probability in weak)}
+    hint_bars = [(one, two) for one in HINTED for two in HINTED_TWICE if two <= one]
+    choices = []
+    for benign, (hinted, twice) in itertools.product(sorted(benign_bars), hint_bars):
+        bars = Bars(math.inf, crisis, benign, hinted, twice)
+        possible = max(lowest_possible(rows, share, bars) for rows, share, _ in groups)
+        if possible < math.inf:
+            choices.append(replace(bars, possible=possible, crisis=max(possible, crisis)))
+
+    def worth(bars: Bars) -> tuple[float, ...]:
+        found = sum(one.alarms(bars) for one in crises)
+        return -found, bars.possible, bars.benign, -bars.hinted, -bars.hinted_twice
+
+    best = min(choices, key=worth)
+    return replace(best, benign=min(best.benign, best.possible))
 
 
 def _of(reader: CrisisReader, rows: Sequence[Message], register: str) -> list[Judged]:
     return [judge(reader, row) for row in rows if row.register == register]
 
 
-def lowest_possible(rows: Sequence[Judged], share: float, benign: float | None) -> float:
+def lowest_possible(rows: Sequence[Judged], share: float, bars: Bars) -> float:
     """The lowest bar `possible` with which no more than a share of the messages is held back.
 
-    benign: the bar of messages with weak phrases; None: the same as that of others. Infinite where
-    weak phrases alone hold back too many.
+    bars: those of weak phrases and hints. Infinite where these alone hold back too many.
     """
     firm = sum(one.firm for one in rows)
-    left = max(int(share * len(rows)), firm) - firm
-    others = [one.probability for one in rows if not one.firm]
-    if benign is not None:
-        left -= sum(one.weak and one.probability >= benign for one in rows)
-        others = [one.probability for one in rows if not one.firm and not one.weak]
+    open_rows = [one for one in rows if not one.firm]
+    over = [one.probability >= one.lower(bars) for one in open_rows]
+    left = max(int(share * len(rows)), firm) - firm - sum(over)
+    others = [one.probability for one, held in zip(open_rows, over, strict=True) if not held]
     return bar_above(others, left) if left >= 0 else math.inf
 
 

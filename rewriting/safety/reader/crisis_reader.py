@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
@@ -70,6 +70,15 @@ class Bars:
     crisis: float = 0.9
     benign: float = 0.02
     """From here on a weak phrase of the rules counts."""
+    hinted: float = 1.0
+    """From here on a text is possible in which the rules found a hint; 1: no lower than others."""
+    hinted_twice: float = 1.0
+    """The same for a text with two different hints or more."""
+
+    def possible_with(self, hints: int) -> float:
+        """The bar for a text in which the rules found so many hints."""
+        lower = (self.possible, self.hinted, self.hinted_twice)
+        return min(lower[: hints + 1])
 
 
 class CrisisReader(nn.Module):
@@ -112,12 +121,15 @@ class CrisisReader(nn.Module):
         """clear, possible or crisis, with the kind and the probability."""
         return self.judged(self.read(text))
 
-    def judged(self, reading: Reading) -> Verdict:
-        """The verdict that a reading leads to."""
+    def judged(self, reading: Reading, hints: int = 0) -> Verdict:
+        """The verdict that a reading leads to.
+
+        hints: how many the rules found; each of the first two lowers the bar of what is possible.
+        """
         said = f"{reading.kind} ({reading.probability:.2f})"
         if reading.probability >= self.bars.crisis:
             return Verdict("crisis", (f"reads like a crisis: {said}",))
-        if reading.probability >= self.bars.possible:
+        if reading.probability >= self.bars.possible_with(hints):
             return Verdict("possible", (f"may be a crisis: {said}",))
         return CLEAR
 
@@ -141,7 +153,7 @@ class CrisisReader(nn.Module):
             "max_tokens": encoder.max_tokens,
             "layers": encoder.layers,
             "temperature": self.temperature,
-            "bars": {name: getattr(self.bars, name) for name in Bars.__slots__},
+            "bars": asdict(self.bars),
         }
         save_tensors(trained_tensors(self), folder / WEIGHTS)
         write_model_settings(folder, SETTINGS, settings, weights=WEIGHTS)

@@ -13,6 +13,7 @@ from rewriting.safety.rules.phrases import load_phrases
 from rewriting.safety.rules.spelling import CLAUSE, folded, plain_words, views
 from rewriting.safety.verdict import CLEAR, LEVELS, Verdict, gravest
 
+DANGERS = Path(__file__).parent / "dangers.toml"
 OTHER_LANGUAGES = Path(__file__).parent / "other_languages.toml"
 MAX_REASONS = 6
 
@@ -24,6 +25,8 @@ class Ruled:
 
     firm: Verdict
     weak: Verdict
+    hints: tuple[str, ...] = ()
+    """What is nothing by itself, and is enough where the reader half thinks so too."""
 
     @property
     def verdict(self) -> Verdict:
@@ -45,12 +48,16 @@ def ruled(text: str) -> Ruled:
     plain = folded(text)
     open_words = plain_words(plain)
     firm, weak = [check_language(text)], [CLEAR]
+    hints: dict[str, str] = {}
     for view in views(plain):
-        for one in load_phrases().found(view):
+        for one in (*load_phrases().found(view), *load_phrases(DANGERS).found(view)):
             verdict = Verdict(one.kind.verdict, (f'{one.kind.reason}: "{one.words}"',))
             is_open = one.words.replace(" . ", " ") in open_words
             hidden = one.kind.verdict == "crisis" and not is_open
-            (weak if one.weak and not hidden else firm).append(verdict)
+            if one.kind.hint:
+                hints.setdefault(one.pattern, verdict.reasons[0])
+            else:
+                (weak if one.weak and not hidden else firm).append(verdict)
     found = {
         f'{one.kind.reason}: "{one.words}"': one.kind.verdict
         for part in (open_words, *map(plain_words, CLAUSE.split(plain)))
@@ -62,7 +69,7 @@ def ruled(text: str) -> Ruled:
         verdict = Verdict("crisis", (f'explicit, in disguise: "{phrase}"',))
         is_open = phrase.replace(" ", "") in open_words.replace(" ", "")
         (weak if is_open else firm).append(verdict)
-    return Ruled(_ordered(firm), _ordered(weak))
+    return Ruled(_ordered(firm), _ordered(weak), tuple(hints.values()))
 
 
 def _ordered(found: list[Verdict]) -> Verdict:

@@ -73,6 +73,8 @@ class Kind:
     """Whether a match does not count after words that tell of a story."""
     hides: bool = False
     """Whether a match is hidden from the kinds that come after."""
+    hint: bool = False
+    """Whether a match only makes the learned reader's lower bar count, and nothing without it."""
     index: Index = field(init=False)
 
     def __post_init__(self) -> None:
@@ -84,7 +86,7 @@ class Kind:
             phrase = self.phrases[number]
             for match in phrase.pattern.finditer(text):
                 if not (self.fiction and _invented(text, match)):
-                    yield Found(self, match.group(), phrase.weak)
+                    yield Found(self, match.group(), phrase.weak, phrase.expression)
                     break
 
     def without(self, text: str) -> str:
@@ -96,11 +98,13 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A phrase in a text: its kind, the words that show it, and whether it is a weak one."""
+    """A phrase in a text: its kind, the words that show it, whether it is a weak one, and its
+    regular expression."""
 
     kind: Kind
     words: str
     weak: bool
+    pattern: str
 
 
 def _invented(text: str, match: re.Match[str]) -> bool:
@@ -183,7 +187,9 @@ def _kind(entry: Mapping[str, Any], words: Mapping[str, str]) -> Kind:
     weak = entry.get("weak", False)
     phrases = tuple(compiled(phrase, words, _fillers(), weak=weak) for phrase in entry["phrases"])
     fiction, hides = entry.get("fiction", False), entry.get("hides", False)
-    return Kind(entry.get("reason", ""), entry.get("verdict", "clear"), phrases, fiction, hides)
+    hint = entry.get("hint", False)
+    verdict = entry.get("verdict", "clear")
+    return Kind(entry.get("reason", ""), verdict, phrases, fiction, hides, hint)
 
 
 @cache

@@ -12,9 +12,9 @@ from rewriting.ab.study.texts import HELP_RESOURCES
 from rewriting.safety import HELP, Gate, Verdict, check_output, check_post, gravest, scrub
 from rewriting.safety.help import emergency_numbers
 from rewriting.safety.outputs.check import FILE as OUTPUTS
-from rewriting.safety.rules.check import OTHER_LANGUAGES, ruled
+from rewriting.safety.rules.check import DANGERS, OTHER_LANGUAGES, ruled
 from rewriting.safety.rules.needed_words import needed
-from rewriting.safety.rules.phrases import Kind, compiled, elements, load_phrases
+from rewriting.safety.rules.phrases import FILE, Kind, compiled, elements, load_phrases
 from rewriting.safety.rules.spelling import folded, plain_words, tricky_words, views
 from tests.rewriting.safety.spelling_tricks import mutated
 
@@ -381,7 +381,7 @@ def test_a_line_of_100_kb_is_read_to_its_end(piece: str) -> None:
 
 
 def kinds() -> list[Kind]:
-    files = [load_phrases(), load_phrases(OUTPUTS), load_phrases(OTHER_LANGUAGES)]
+    files = [load_phrases(file) for file in (FILE, DANGERS, OUTPUTS, OTHER_LANGUAGES)]
     return [kind for phrases in files for kind in (phrases.harmless, *phrases.kinds)]
 
 

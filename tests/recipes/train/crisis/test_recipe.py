@@ -89,7 +89,7 @@ def test_a_run_leaves_a_reader_with_its_card(trained: Path) -> None:
 
 
 def vars_of(bars: Bars) -> dict[str, float]:
-    return {name: getattr(bars, name) for name in ("possible", "crisis", "benign")}
+    return {field.name: getattr(bars, field.name) for field in fields(bars)}
 
 
 def test_a_finished_run_is_restored(given: Path, trained: Path) -> None:
@@ -157,6 +157,20 @@ def test_weak_phrases_have_a_bar_of_their_own() -> None:
     dev = told(False, *(n / 100 for n in range(18))) + weak(False, 0.1, 0.3)
     bars = choose_bars(FAKE, dev + told(True, 0.165) + weak(True, 0.12), (), 0.1, 0.0)
     assert (bars.possible, bars.benign) == pytest.approx((0.16, 0.1), abs=1e-5)
+
+
+def test_hints_have_bars_of_their_own() -> None:
+    def hinted(crisis: bool, *probabilities: float) -> list[Message]:
+        return [Message(f"I flinch in the house {p}", crisis, "anger") for p in probabilities]
+
+    def twice(crisis: bool, *probabilities: float) -> list[Message]:
+        return [Message(f"I flinch and I am clumsy {p}", crisis, "anger") for p in probabilities]
+
+    benign = told(False, *(n / 100 for n in range(60, 80))) + hinted(False, 0.05) * 9
+    dev = benign + hinted(True, 0.45) + twice(True, 0.06) + twice(False, 0.01)
+    bars = choose_bars(FAKE, dev, (), 0.1, 0.0)
+    assert bars.possible == pytest.approx(0.76, abs=1e-5)
+    assert (bars.hinted, bars.hinted_twice) == (0.4, 0.05)
 
 
 def test_firm_rules_do_not_make_bars_impossible() -> None:

@@ -60,8 +60,10 @@ class Fake:
         )
 
 
-def with_fake() -> Gate:
-    return Gate(reader=Fake())  # type: ignore[arg-type]
+def with_fake(bars: Bars | None = None) -> Gate:
+    reader = Fake()
+    reader.bars = bars or reader.bars
+    return Gate(reader=reader)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -88,6 +90,20 @@ def test_a_weak_phrase_counts_unless_the_reader_is_sure() -> None:
     assert with_fake().check_post(lecture).clear
     assert with_fake().check_post(f"{lecture} I am unsure.").verdict == "possible"
     assert with_fake().check_post("overdose").verdict == "possible"  # too short to be sure
+
+
+def test_hints_lower_the_bar_of_the_reader_and_are_named() -> None:
+    text = "an unsure thing, and my door has no lock"
+    gate = with_fake(Bars(0.5, 0.9, 0.1, hinted=0.2))
+    assert gate.check_post("an unsure thing").clear
+    found = gate.check_post(text)
+    assert found.verdict == "possible"
+    assert found.reasons[-1].startswith('may be sexual abuse: "')
+    assert with_fake().check_post(text).clear  # bars of readers that know of no hints
+    twice = f"{text} and I flinch"
+    strict = with_fake(Bars(0.5, 0.9, 0.1, hinted_twice=0.2))
+    assert strict.check_post(text).clear
+    assert strict.check_post(twice).verdict == "possible"
 
 
 def test_a_reader_that_fails_is_a_crisis() -> None:
