@@ -33,7 +33,7 @@ from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 from rewriting.ab.server.tokens import new_token, token_hash
-from rewriting.ab.study.create import Output, create_study
+from rewriting.ab.study.create import Design, Output, create_study
 from rewriting.ab.study.store import Store
 from rewriting.ab.study.study import CRITERIA, save_study
 
@@ -50,7 +50,9 @@ def make_study(folder: Path, raters: int, exchanges: int = 60) -> dict[int, str]
         ]
         for name, word in (("north", "Warm words"), ("south", "Other words"))
     }
-    save_study(create_study(outputs, raters=raters, votes_per_item=raters // 2 or 1), folder)
+    save_study(
+        create_study(outputs, Design(raters=raters, votes_per_item=raters // 2 or 1)), folder
+    )
     tokens = {rater: new_token() for rater in range(1, raters + 1)}
     with Store(folder) as store:
         for rater, token in tokens.items():

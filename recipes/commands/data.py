@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from recipes.shared.flags.dialect import examples
+from recipes.shared.flags.options import Columns, Limit
 from rewriting.data.check import Summary, summarise
 from rewriting.data.headers import parse_columns
 from rewriting.data.load import load_exchanges
@@ -41,20 +42,11 @@ def check(
             help="Data to check: a file, a folder, sample[:split], or a hub id org/name[:split]."
         ),
     ],
-    columns: Annotated[
-        str,
-        typer.Option(
-            help="What your file calls our columns, where the names differ: "
-            "seeker_post=post,response_post=reply. Case and spaces make no difference."
-        ),
-    ] = "",
+    columns: Columns = "",
     skip_bad_rows: Annotated[
         bool, typer.Option("--skip-bad-rows", help="Count and list bad rows instead of stopping.")
     ] = False,
-    limit: Annotated[
-        int | None,
-        typer.Option(min=1, help="Maximum number of rows to use, starting from the first."),
-    ] = None,
+    limit: Limit = None,
     json: Annotated[Path | None, typer.Option(help="Write the counts to this JSON file.")] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an existing JSON file.")

@@ -9,6 +9,7 @@ import typer
 
 from recipes.shared.flags.checks import check_identifier
 from recipes.shared.flags.dialect import examples
+from recipes.shared.flags.options import IdentifierName
 from recipes.shared.rows import feedback_row
 from rewriting.errors import UserError
 
@@ -31,13 +32,7 @@ EPILOG = examples(
 def feedback(
     seeker: Annotated[str, typer.Option(help="The seeker's post.")],
     response: Annotated[str, typer.Option(help="The reply to give feedback on.")],
-    model: Annotated[
-        str,
-        typer.Option(
-            help="Identifier that measures empathy: in-context, grounded, epitome, a folder or hub "
-            "id of what train.py wrote, judge:MODEL, or ensemble:NAME,NAME."
-        ),
-    ] = "in-context",
+    model: IdentifierName = "in-context",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Feedback on one reply: per mechanism its level, where it shows, what is missing."""

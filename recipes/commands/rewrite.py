@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +14,7 @@ import typer
 
 from recipes.shared.flags.checks import check_file_to_write, check_rewriter
 from recipes.shared.flags.dialect import examples
+from recipes.shared.flags.options import Classifier, Columns, HelpText, Limit, takes
 from recipes.shared.gated import Safety
 from recipes.shared.rewriter import CANDIDATES_HELP, MARGIN_HELP, Rewriter
 from recipes.shared.rows import output_row
@@ -36,24 +37,27 @@ EPILOG = examples(
 )
 
 
-def rewrite(
+@dataclass(frozen=True)
+class Options:
+    """Options of `rewriting rewrite`."""
+
     input: Annotated[
         str | None,
         typer.Option(help="A file, a folder, sample[:split], or a hub id org/name[:split]."),
-    ] = None,
-    output: Annotated[Path | None, typer.Option(help="File for the rewrites, .jsonl.")] = None,
-    seeker: Annotated[
-        str | None, typer.Option(help="One seeker's post, instead of --input.")
-    ] = None,
-    response: Annotated[
-        str | None, typer.Option(help="With --seeker: the reply to rewrite.")
-    ] = None,
+    ] = None
+    output: Annotated[Path | None, typer.Option(help="File for the rewrites, .jsonl.")] = None
+    seeker: Annotated[str | None, typer.Option(help="One seeker's post, instead of --input.")] = (
+        None
+    )
+    response: Annotated[str | None, typer.Option(help="With --seeker: the reply to rewrite.")] = (
+        None
+    )
     policy: Annotated[
         str,
         typer.Option(help="Policy that rewrites: bank or another name, a folder, or a hub id."),
-    ] = "bank",
-    num_candidates: Annotated[int, typer.Option(min=0, help=CANDIDATES_HELP)] = 0,
-    margin: Annotated[float | None, typer.Option(min=0, help=MARGIN_HELP)] = None,
+    ] = "bank"
+    num_candidates: Annotated[int, typer.Option(min=0, help=CANDIDATES_HELP)] = 0
+    margin: Annotated[float | None, typer.Option(min=0, help=MARGIN_HELP)] = None
     rewards: Annotated[
         str | None,
         typer.Option(
@@ -62,76 +66,82 @@ def rewrite(
             f"'{LENDING_SENSE}'.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     reward_batch_size: Annotated[
         int,
         typer.Option(
             min=0,
             help="How many texts a reward model reads at once; 0: 8 on a CPU, 64 on a GPU.",
         ),
-    ] = 0,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same rewrites.")] = 0,
-    limit: Annotated[
-        int | None,
-        typer.Option(min=1, help="Maximum number of rows to use, starting from the first."),
-    ] = None,
-    columns: Annotated[
-        str,
-        typer.Option(
-            help="What your file calls our columns, where the names differ: "
-            "seeker_post=post,response_post=reply. Case and spaces make no difference."
-        ),
-    ] = "",
+    ] = 0
+    seed: Annotated[int, typer.Option(help="The same seed gives the same rewrites.")] = 0
+    limit: Limit = None
+    columns: Columns = ""
     skip_bad_rows: Annotated[
         bool,
         typer.Option(
             "--skip-bad-rows", help="Write bad rows to OUTPUT.bad.jsonl instead of stopping."
         ),
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing OUTPUT.")
-    ] = False,
-    show: Annotated[int, typer.Option(min=0, help="Number of rewrites to show at the end.")] = 3,
+    ] = False
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing OUTPUT.")] = (
+        False
+    )
+    show: Annotated[int, typer.Option(min=0, help="Number of rewrites to show at the end.")] = 3
     as_json: Annotated[
         bool, typer.Option("--json", help="With --seeker: print one line of JSON instead of text.")
-    ] = False,
-    classifier: Annotated[
-        str | None,
-        typer.Option(help="A safety classifier of your own: path.py:function or module:function."),
-    ] = None,
-    help_text: Annotated[
-        str | None, typer.Option(help="A file with the help resources to show, instead of ours.")
-    ] = None,
+    ] = False
+    classifier: Classifier = None
+    help_text: HelpText = None
     allow_crisis: Annotated[
         bool,
         typer.Option(
             "--allow-crisis", help="Also rewrite posts that may be a crisis; their lines say so."
         ),
-    ] = False,
-) -> None:
+    ] = False
+
+
+@takes(Options)
+def rewrite(options: Options) -> None:
     """Rewrite responses to be more empathic.
 
     A file is rewritten row by row into OUTPUT. Stopped, the same command goes on where it was.
     """
-    safety = Safety(classifier, help_text, allow_crisis)
-    who = Rewriter(policy, num_candidates, margin, rewards, safety, reward_batch_size)
-    single = seeker is not None or response is not None
+    safety = Safety(options.classifier, options.help_text, options.allow_crisis)
+    who = Rewriter(
+        options.policy,
+        options.num_candidates,
+        options.margin,
+        options.rewards,
+        safety,
+        options.reward_batch_size,
+    )
+    single = options.seeker is not None or options.response is not None
     if single:
-        if input is not None or output is not None:
+        if options.input is not None or options.output is not None:
             raise UserError("give either --seeker and --response, or --input and --output.")
-        check_texts(seeker, response)
+        check_texts(options.seeker, options.response)
         check_rewriter(who)
-        rewrite_one(str(seeker), str(response), who, seed, as_json)
-    elif input is None or output is None:
+        rewrite_one(str(options.seeker), str(options.response), who, options.seed, options.as_json)
+    elif options.input is None or options.output is None:
         raise UserError("give --input and --output, or --seeker and --response.")
     else:
-        if output.suffix != ".jsonl":
-            raise UserError(f"{output}: the output is a .jsonl file.")
-        if as_json:
+        if options.output.suffix != ".jsonl":
+            raise UserError(f"{options.output}: the output is a .jsonl file.")
+        if options.as_json:
             raise UserError("--json goes with --seeker; the lines of a file are in its --output.")
-        check_file_to_write(output, overwrite)
+        check_file_to_write(options.output, options.overwrite)
         check_rewriter(who)
-        rewrite_file(input, output, who, seed, limit, columns, skip_bad_rows, overwrite, show)
+        rewrite_file(
+            options.input,
+            options.output,
+            who,
+            options.seed,
+            options.limit,
+            options.columns,
+            options.skip_bad_rows,
+            options.overwrite,
+            options.show,
+        )
 
 
 def output_rows(

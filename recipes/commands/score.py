@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from glob import escape
 from itertools import count, islice
 from pathlib import Path
@@ -20,6 +21,7 @@ import typer
 
 from recipes.shared.flags.checks import check_file_to_write, check_folder_or_model, check_identifier
 from recipes.shared.flags.dialect import examples
+from recipes.shared.flags.options import Columns, IdentifierName, Limit, takes
 from recipes.shared.rows import score_row
 from rewriting.data.survey import Survey, bad_file, survey
 from rewriting.errors import UserError
@@ -46,89 +48,80 @@ EPILOG = examples(
 )
 
 
-def score(
+@dataclass(frozen=True)
+class Options:
+    """Options of `rewriting score`."""
+
     input: Annotated[
         str,
         typer.Option(
             help="Replies to score: a file, a folder, sample[:split], or a hub id org/name[:split]."
         ),
-    ],
-    output: Annotated[Path, typer.Option(help="File for the scores: .jsonl, .parquet or .csv.")],
-    model: Annotated[
-        str,
-        typer.Option(
-            help="Identifier that measures empathy: in-context, grounded, epitome, a folder or hub "
-            "id of what train.py wrote, judge:MODEL, or ensemble:NAME,NAME."
-        ),
-    ] = "in-context",
+    ]
+    output: Annotated[Path, typer.Option(help="File for the scores: .jsonl, .parquet or .csv.")]
+    model: IdentifierName = "in-context"
     alignment: Annotated[
         str,
         typer.Option(
             help="Also say which appraisals of the post the reply meets, with this alignment "
             "model: shipped, a folder of train.py alignment, or a sentence encoder."
         ),
-    ] = "",
+    ] = ""
     appraisals: Annotated[
         str,
         typer.Option(
             help="Also say which appraisals the reply meets, labelled by this appraiser: shipped, "
             "a folder of train.py appraisals, or a language model."
         ),
-    ] = "",
+    ] = ""
     batch_size: Annotated[
         int,
         typer.Option(
             min=0,
             help="How many sentences the identifier reads at once; 0: 8 on a CPU, 64 on a GPU.",
         ),
-    ] = 0,
-    limit: Annotated[
-        int | None,
-        typer.Option(min=1, help="Maximum number of rows to use, starting from the first."),
-    ] = None,
-    columns: Annotated[
-        str,
-        typer.Option(
-            help="What your file calls our columns, where the names differ: "
-            "seeker_post=post,response_post=reply. Case and spaces make no difference."
-        ),
-    ] = "",
+    ] = 0
+    limit: Limit = None
+    columns: Columns = ""
     skip_bad_rows: Annotated[
         bool,
         typer.Option(
             "--skip-bad-rows", help="Write bad rows to OUTPUT.bad.jsonl instead of stopping."
         ),
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing OUTPUT.")
-    ] = False,
-) -> None:
+    ] = False
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing OUTPUT.")] = (
+        False
+    )
+
+
+@takes(Options)
+def score(options: Options) -> None:
     """Score the empathy of replies: levels, probabilities, total and rationales, a line each.
 
     Stopped, the same command goes on where it was. Several processes share the rows.
     """
-    if output.suffix not in (".jsonl", ".parquet", ".csv"):
-        raise UserError(f"{output}: the output is a .jsonl, a .parquet or a .csv file.")
+    if options.output.suffix not in (".jsonl", ".parquet", ".csv"):
+        raise UserError(f"{options.output}: the output is a .jsonl, a .parquet or a .csv file.")
     process, processes = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
-    check_file_to_write(output, overwrite)
-    check_identifier(model)
-    for name in filter(None, (alignment, appraisals)):
+    check_file_to_write(options.output, options.overwrite)
+    check_identifier(options.model)
+    for name in filter(None, (options.alignment, options.appraisals)):
         check_folder_or_model(name)
     rows = survey(
-        input,
-        limit=limit,
-        columns=columns,
-        skip_bad_rows=skip_bad_rows,
-        set_aside=bad_file(output) if process == 0 else None,
+        options.input,
+        limit=options.limit,
+        columns=options.columns,
+        skip_bad_rows=options.skip_bad_rows,
+        set_aside=bad_file(options.output) if process == 0 else None,
     )
-    settings = {"input": input, "limit": limit, "model": model}
+    settings = {"input": options.input, "limit": options.limit, "model": options.model}
     settings |= {"content of the input": rows.digest}
-    settings |= {"batch_size": batch_size} if batch_size else {}
-    if alignment or appraisals:
-        settings |= {"alignment": alignment, "appraisals": appraisals}
-    parts = [part_file(output, number, processes, settings) for number in range(processes)]
+    settings |= {"batch_size": options.batch_size} if options.batch_size else {}
+    if options.alignment or options.appraisals:
+        settings |= {"alignment": options.alignment, "appraisals": options.appraisals}
+    parts = [part_file(options.output, number, processes, settings) for number in range(processes)]
     if process == 0:
-        settle_other_parts(output, parts, overwrite)
+        settle_other_parts(options.output, parts, options.overwrite)
     if not parts[process].exists():  # else this process was done before another one stopped
         score_part(rows, parts[process], settings, process, processes)
     if processes > 1:
@@ -137,10 +130,11 @@ def score(
         join_processes()
         PartialState().wait_for_everyone()
     if process == 0:
-        join_parts(parts, output, rows.num_rows)
-        print(f"{output}: {counted(rows.num_rows, 'reply')} scored")
+        join_parts(parts, options.output, rows.num_rows)
+        print(f"{options.output}: {counted(rows.num_rows, 'reply')} scored")
         if rows.num_bad_rows:
-            print(f"{counted(rows.num_bad_rows, 'bad row')} set aside in {bad_file(output)}")
+            bad = counted(rows.num_bad_rows, "bad row")
+            print(f"{bad} set aside in {bad_file(options.output)}")
 
 
 def part_file(output: Path, process: int, processes: int, settings: dict[str, Any]) -> Path:

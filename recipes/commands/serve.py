@@ -16,6 +16,7 @@ import typer
 from recipes.shared.extras import extra_needed
 from recipes.shared.flags.checks import check_identifier, check_rewriter
 from recipes.shared.flags.dialect import examples
+from recipes.shared.flags.options import BehindProxy, Classifier, HelpText, Host, Port, takes
 from recipes.shared.gated import Safety
 from recipes.shared.rewriter import CANDIDATES_HELP, MARGIN_HELP, Rewriter
 from recipes.shared.rows import feedback_row, output_row, score_row
@@ -43,35 +44,26 @@ EPILOG = examples(
 )
 
 
-def serve(
+@dataclass(frozen=True)
+class Options:
+    """Options of `rewriting serve`."""
+
     policy: Annotated[
         str, typer.Option(help="Policy that rewrites, as in rewriting rewrite: a name or a folder.")
-    ] = "bank",
-    host: Annotated[
-        str,
-        typer.Option(
-            help="Address to listen on: 127.0.0.1 answers this machine only, 0.0.0.0 answers all."
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free port.")
-    ] = 8080,
+    ] = "bank"
+    host: Host = "127.0.0.1"
+    port: Port = 8080
     model: Annotated[
         str, typer.Option(help="Identifier that scores replies, as in rewriting score.")
-    ] = "in-context",
-    num_candidates: Annotated[int, typer.Option(min=0, help=CANDIDATES_HELP)] = 0,
-    margin: Annotated[float | None, typer.Option(min=0, help=MARGIN_HELP)] = None,
+    ] = "in-context"
+    num_candidates: Annotated[int, typer.Option(min=0, help=CANDIDATES_HELP)] = 0
+    margin: Annotated[float | None, typer.Option(min=0, help=MARGIN_HELP)] = None
     rewards: Annotated[
         str | None,
         typer.Option(help="Rewards that rank the candidates, as YAML, as in rewriting rewrite."),
-    ] = None,
-    classifier: Annotated[
-        str | None,
-        typer.Option(help="A safety classifier of your own: path.py:function or module:function."),
-    ] = None,
-    help_text: Annotated[
-        str | None, typer.Option(help="A file with the help resources to show, instead of ours.")
-    ] = None,
+    ] = None
+    classifier: Classifier = None
+    help_text: HelpText = None
     require_token: Annotated[
         bool,
         typer.Option(
@@ -79,56 +71,54 @@ def serve(
             help="Answer only clients that show a token: the one in the environment variable "
             f"{TOKEN}, or else a new one, which is printed.",
         ),
-    ] = False,
+    ] = False
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
             help="Host name that this server is reached by, such as rewriting.example.org; may be "
             "repeated. Addresses, localhost and this machine's own name need none."
         ),
-    ] = None,
-    behind_proxy: Annotated[
-        bool,
-        typer.Option(
-            "--behind-proxy", help="Trust a local proxy to say which address a client has."
-        ),
-    ] = False,
+    ] = None
+    behind_proxy: BehindProxy = False
     max_characters: Annotated[
         int,
         typer.Option(min=1, max=20_000, help="Maximum length of a post or reply, in characters."),
-    ] = DEFAULT.characters,
+    ] = DEFAULT.characters
     rate: Annotated[
         int,
         typer.Option(
             min=0, help="Maximum number of requests per minute from one address; 0: no limit."
         ),
-    ] = DEFAULT.per_minute,
+    ] = DEFAULT.per_minute
     timeout: Annotated[
         float,
         typer.Option(
             min=0.1, help="How many seconds a request waits for its answer before it is refused."
         ),
-    ] = DEFAULT.seconds,
+    ] = DEFAULT.seconds
     max_batch: Annotated[
         int,
         typer.Option(min=1, help="Maximum number of requests that the models work on together."),
-    ] = DEFAULT.batch,
+    ] = DEFAULT.batch
     max_waiting: Annotated[
         int,
         typer.Option(
             min=1, help="Maximum number of requests that wait for the models; more are refused."
         ),
-    ] = DEFAULT.waiting,
+    ] = DEFAULT.waiting
     log: Annotated[
         Path | None,
         typer.Option(
             help="File for the log, a line of JSON per request; by default standard error."
         ),
-    ] = None,
+    ] = None
     log_texts: Annotated[
         bool, typer.Option("--log-texts", help="Also log posts, replies and rewrites.")
-    ] = False,
-) -> None:
+    ] = False
+
+
+@takes(Options)
+def serve(options: Options) -> None:
     """Serve rewriting, scoring and feedback until interrupted (Ctrl-C), and a page to try them.
 
     Models are loaded once, and requests that arrive together are worked on together. Everything
@@ -140,26 +130,38 @@ def serve(
         from rewriting.serve import server as site
     from rewriting.serve.logs import Log
 
-    hosts = [host_name(name) for name in allow_host or []]
-    who = Rewriter(policy, num_candidates, margin, rewards, Safety(classifier, help_text))
+    hosts = [host_name(name) for name in options.allow_host or []]
+    who = Rewriter(
+        options.policy,
+        options.num_candidates,
+        options.margin,
+        options.rewards,
+        Safety(options.classifier, options.help_text),
+    )
     check_rewriter(who)
-    check_identifier(model)
-    token = chosen_token() if require_token else None
-    limits = Limits(max_characters, rate, timeout, max_batch, max_waiting)
-    with listen(host, port) as listener, open_log(log) as stream:
-        print(f"loading the models of {policy} …", file=sys.stderr, flush=True)
-        desk = Desk.load(who, model)
+    check_identifier(options.model)
+    token = chosen_token() if options.require_token else None
+    limits = Limits(
+        options.max_characters,
+        options.rate,
+        options.timeout,
+        options.max_batch,
+        options.max_waiting,
+    )
+    with listen(options.host, options.port) as listener, open_log(options.log) as stream:
+        print(f"loading the models of {options.policy} …", file=sys.stderr, flush=True)
+        desk = Desk.load(who, options.model)
         server = site.RewritingServer(
             desk,
-            Log(stream, texts=log_texts),
+            Log(stream, texts=options.log_texts),
             limits=limits,
             token=token,
-            hosts={*hosts, host},
+            hosts={*hosts, options.host},
         )
         listener.listen(128)  # whoever comes before the first request is answered waits
-        say_where(base_url(host, listener), host, token)
+        say_where(base_url(options.host, listener), options.host, token)
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # after uvicorn has finished with it
-        site.serve(server, listener, behind_proxy=behind_proxy)
+        site.serve(server, listener, behind_proxy=options.behind_proxy)
 
 
 def chosen_token() -> str:

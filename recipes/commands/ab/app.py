@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 from recipes.commands.ab import results as ab_results
 from recipes.commands.ab import serve as ab_serve
 from recipes.shared.flags.dialect import examples
+from recipes.shared.flags.options import takes
 from rewriting.data.rows import Row, raise_bad_row, read_rows
 from rewriting.errors import UserError
 from rewriting.words import counted
@@ -35,6 +37,100 @@ def ab() -> None:
     """Blinded human A/B studies in the browser, with statistics that a reviewer accepts."""
 
 
+@dataclass(frozen=True)
+class NewStudy:
+    """Options of `rewriting ab create`."""
+
+    system: Annotated[
+        list[str],
+        typer.Option(
+            help="A system as NAME=FILE, with its outputs (rewriting rewrite); give two or more."
+        ),
+    ]
+    raters: Annotated[int, typer.Option(min=1, help="Number of people who will judge.")]
+    output: Annotated[Path, typer.Option(help="Folder for the new study.")]
+    votes_per_item: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="How many raters judge each pair. Default: 3, or all of them if fewer."
+        ),
+    ] = None
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Maximum number of exchanges, drawn at random by the seed."),
+    ] = None
+    seed: Annotated[int, typer.Option(help="The same seed and outputs give the same study.")] = 0
+    criterion: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Question for raters as NAME=QUESTION; may be repeated. Default: empathic, "
+            "fluent, specific."
+        ),
+    ] = None
+    ties: Annotated[bool, typer.Option(help="Offer the answer “no difference”.")] = True
+    repeats: Annotated[
+        int,
+        typer.Option(min=0, help="Number of pairs that each rater sees again, with sides swapped."),
+    ] = 4
+    practice: Annotated[
+        str,
+        typer.Option(
+            help="Practice pairs: a file with seeker_post, better, worse and note; built-in; or "
+            "none."
+        ),
+    ] = "built-in"
+    attention: Annotated[
+        str,
+        typer.Option(
+            help="Attention checks: a file with seeker_post, better and worse; built-in; or none."
+        ),
+    ] = "built-in"
+    minimum_attention: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Exclude raters who pass a smaller share of the attention checks than this.",
+        ),
+    ] = 0.75
+    minimum_seconds: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            help="Exclude raters whose median time per pair is shorter than this, in seconds.",
+        ),
+    ] = 3.0
+    title: Annotated[str, typer.Option(help="Title that raters see at the top of the pages.")] = (
+        "Comparing replies"
+    )
+    consent: Annotated[
+        Path | None,
+        typer.Option(help="Text file for the consent page, instead of the built-in text."),
+    ] = None
+    instructions: Annotated[
+        Path | None,
+        typer.Option(help="Text file for the instructions, instead of the built-in text."),
+    ] = None
+    help_resources: Annotated[
+        Path | None,
+        typer.Option(
+            help="Text file of help resources, one per line, for every page, instead of the "
+            "built-in ones."
+        ),
+    ] = None
+    include_crisis: Annotated[
+        bool,
+        typer.Option("--include-crisis", help="Keep posts that the safety gate would hold back."),
+    ] = False
+    allow_unsafe_candidates: Annotated[
+        bool,
+        typer.Option(
+            "--allow-unsafe-candidates",
+            help="Also show replies that the output gate would reject. The study records this.",
+        ),
+    ] = False
+
+
 @app.command(
     epilog=examples(
         "rewriting ab create --system agent=agent.jsonl --system baseline=baseline.jsonl"
@@ -44,96 +140,8 @@ def ab() -> None:
         " --limit 40 --output study",
     )
 )
-def create(
-    system: Annotated[
-        list[str],
-        typer.Option(
-            help="A system as NAME=FILE, with its outputs (rewriting rewrite); give two or more."
-        ),
-    ],
-    raters: Annotated[int, typer.Option(min=1, help="Number of people who will judge.")],
-    output: Annotated[Path, typer.Option(help="Folder for the new study.")],
-    votes_per_item: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="How many raters judge each pair. Default: 3, or all of them if fewer."
-        ),
-    ] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(min=1, help="Maximum number of exchanges, drawn at random by the seed."),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed and outputs give the same study.")] = 0,
-    criterion: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Question for raters as NAME=QUESTION; may be repeated. Default: empathic, "
-            "fluent, specific."
-        ),
-    ] = None,
-    ties: Annotated[bool, typer.Option(help="Offer the answer “no difference”.")] = True,
-    repeats: Annotated[
-        int,
-        typer.Option(min=0, help="Number of pairs that each rater sees again, with sides swapped."),
-    ] = 4,
-    practice: Annotated[
-        str,
-        typer.Option(
-            help="Practice pairs: a file with seeker_post, better, worse and note; built-in; or "
-            "none."
-        ),
-    ] = "built-in",
-    attention: Annotated[
-        str,
-        typer.Option(
-            help="Attention checks: a file with seeker_post, better and worse; built-in; or none."
-        ),
-    ] = "built-in",
-    minimum_attention: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            max=1,
-            help="Exclude raters who pass a smaller share of the attention checks than this.",
-        ),
-    ] = 0.75,
-    minimum_seconds: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            help="Exclude raters whose median time per pair is shorter than this, in seconds.",
-        ),
-    ] = 3.0,
-    title: Annotated[
-        str, typer.Option(help="Title that raters see at the top of the pages.")
-    ] = "Comparing replies",
-    consent: Annotated[
-        Path | None,
-        typer.Option(help="Text file for the consent page, instead of the built-in text."),
-    ] = None,
-    instructions: Annotated[
-        Path | None,
-        typer.Option(help="Text file for the instructions, instead of the built-in text."),
-    ] = None,
-    help_resources: Annotated[
-        Path | None,
-        typer.Option(
-            help="Text file of help resources, one per line, for every page, instead of the "
-            "built-in ones."
-        ),
-    ] = None,
-    include_crisis: Annotated[
-        bool,
-        typer.Option("--include-crisis", help="Keep posts that the safety gate would hold back."),
-    ] = False,
-    allow_unsafe_candidates: Annotated[
-        bool,
-        typer.Option(
-            "--allow-unsafe-candidates",
-            help="Also show replies that the output gate would reject. The study records this.",
-        ),
-    ] = False,
-) -> None:
+@takes(NewStudy)
+def create(options: NewStudy) -> None:
     """Freeze a study: which pairs, who judges them, on which side each reply stands.
 
     Sides and order are balanced for every rater and pair, and follow from the seed. Replies and
@@ -141,30 +149,34 @@ def create(
     are left out unless asked for.
     """
     from rewriting.ab.study import texts
-    from rewriting.ab.study.create import create_study, named_in_posts, say
+    from rewriting.ab.study.create import Design, create_study, named_in_posts, say
     from rewriting.ab.study.study import CRITERIA, Exclusion, save_study
 
-    study = create_study(
-        read_systems(system),
-        raters=raters,
-        votes_per_item=min(3, raters) if votes_per_item is None else votes_per_item,
-        seed=seed,
-        criteria=[read_criterion(text) for text in criterion] if criterion else CRITERIA,
-        allow_ties=ties,
-        practice=own_rows(practice, texts.PRACTICE),
-        attention=own_rows(attention, texts.ATTENTION),
-        repeats=repeats,
-        limit=limit,
-        crisis=None if include_crisis else held_back(),
-        unsafe=None if allow_unsafe_candidates else rejected(),
-        title=title,
-        consent=read_text(consent, texts.CONSENT),
-        instructions=read_text(instructions, texts.INSTRUCTIONS),
-        help_resources=read_lines(help_resources, texts.HELP_RESOURCES),
-        exclusion=Exclusion(minimum_attention, minimum_seconds),
+    outputs = read_systems(options.system)
+    design = Design(
+        raters=options.raters,
+        votes_per_item=options.votes_per_item or min(3, options.raters),
+        seed=options.seed,
+        criteria=[read_criterion(text) for text in options.criterion or ()] or CRITERIA,
+        allow_ties=options.ties,
+        practice=own_rows(options.practice, texts.PRACTICE),
+        attention=own_rows(options.attention, texts.ATTENTION),
+        repeats=options.repeats,
+        limit=options.limit,
+        title=options.title,
+        consent=read_text(options.consent, texts.CONSENT),
+        instructions=read_text(options.instructions, texts.INSTRUCTIONS),
+        help_resources=read_lines(options.help_resources, texts.HELP_RESOURCES),
+        exclusion=Exclusion(options.minimum_attention, options.minimum_seconds),
     )
-    save_study(study, output)
-    show_created(study, output)
+    study = create_study(
+        outputs,
+        design,
+        crisis=None if options.include_crisis else held_back(),
+        unsafe=None if options.allow_unsafe_candidates else rejected(),
+    )
+    save_study(study, options.output)
+    show_created(study, options.output)
     if study.left_out:
         print(f"left out: {say(study.left_out)}")
     if study.unsafe_candidates:

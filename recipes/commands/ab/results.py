@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +11,7 @@ import typer
 
 from recipes.shared.extras import extra_needed
 from recipes.shared.flags.dialect import examples
+from recipes.shared.flags.options import takes
 from rewriting.errors import UserError
 
 if TYPE_CHECKING:
@@ -188,87 +190,95 @@ def report(
             print(path)
 
 
-def export(
-    study_dir: Folder,
+@dataclass(frozen=True)
+class Export:
+    """Options of `rewriting ab export`."""
+
+    study_dir: Folder
     output: Annotated[
         Path, typer.Option(help="File to write; with format sheet, the folder for the sheets.")
-    ],
+    ]
     format: Annotated[
         Format | None,
         typer.Option(help="Format of the output. Default: by the file's extension, csv or jsonl."),
-    ] = None,
+    ] = None
     criterion: Annotated[
         str | None,
         typer.Option(
             help="With trl: criterion whose preferences are exported. Default: the first."
         ),
-    ] = None,
+    ] = None
     per_vote: Annotated[
         bool,
         typer.Option("--per-vote", help="With trl: one row per vote, instead of one per majority."),
-    ] = False,
+    ] = False
     conversational: Annotated[
         bool,
         typer.Option(
             "--conversational", help="With trl: write chat messages instead of plain texts."
         ),
-    ] = False,
+    ] = False
     all_revisions: Annotated[
         bool,
         typer.Option(
             "--all-revisions", help="With csv and jsonl: also write votes that were changed later."
         ),
-    ] = False,
+    ] = False
     rater: Annotated[
         list[int] | None,
         typer.Option(
             min=1, help="With sheet: export only the sheet of this rater; may be repeated."
         ),
-    ] = None,
+    ] = None
     keep_personal_data: Annotated[
         bool,
         typer.Option(
             "--keep-personal-data",
             help="Keep mail addresses, phone numbers, handles and links in the texts.",
         ),
-    ] = False,
-    overwrite: Overwrite = False,
-) -> None:
+    ] = False
+    overwrite: Overwrite = False
+
+
+@takes(Export)
+def export(options: Export) -> None:
     """Votes as CSV or JSON lines, preferences for TRL, or sheets for raters without a server."""
-    chosen = format or _format_of(output)
+    chosen = options.format or _format_of(options.output)
     with extra_needed("ab"):
         from rewriting.ab.results import export as exporting
-    study, store = open_study(study_dir)
+    study, store = open_study(options.study_dir)
     with store:
         if chosen is Format.sheet:
-            export_sheets(study, store, output, rater, overwrite)
+            export_sheets(study, store, options.output, options.rater, options.overwrite)
             return
-        refuse_existing(output, overwrite=overwrite)
+        refuse_existing(options.output, overwrite=options.overwrite)
         votes = store.votes(all_revisions=True)
-    scrub = not keep_personal_data
+    scrub = not options.keep_personal_data
     if chosen is Format.trl:
-        name = exporting.check_criterion(study, criterion)
+        name = exporting.check_criterion(study, options.criterion)
         rows = list(
             exporting.preference_rows(
                 study,
                 votes,
                 name,
-                majority=not per_vote,
-                conversational=conversational,
+                majority=not options.per_vote,
+                conversational=options.conversational,
                 scrub=scrub,
             )
         )
         kind = f"preferences ({name})"
     else:
         rows, kind = (
-            list(exporting.vote_rows(study, votes, scrub=scrub, all_revisions=all_revisions)),
+            list(
+                exporting.vote_rows(study, votes, scrub=scrub, all_revisions=options.all_revisions)
+            ),
             "votes",
         )
     if not rows:
-        raise UserError(f"{study_dir} has no {kind} to export yet.")
+        raise UserError(f"{options.study_dir} has no {kind} to export yet.")
     text = exporting.csv_text(rows) if chosen is Format.csv else exporting.json_lines(rows)
-    exporting.write_text(output, text)
-    print(f"{len(rows):,} {kind} in {output}")
+    exporting.write_text(options.output, text)
+    print(f"{len(rows):,} {kind} in {options.output}")
 
 
 def _format_of(output: Path) -> Format:

@@ -11,6 +11,7 @@ import typer
 
 from recipes.shared.extras import extra_needed
 from recipes.shared.flags.dialect import examples
+from recipes.shared.flags.options import BehindProxy, Host, Port
 from rewriting.errors import UserError
 from rewriting.web.hosts import base_url, host_name, listen
 
@@ -39,15 +40,8 @@ BACKUP = examples(
 
 def serve(
     study: StudyFolder,
-    host: Annotated[
-        str,
-        typer.Option(
-            help="Address to listen on: 127.0.0.1 answers this machine only, 0.0.0.0 answers all."
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free port.")
-    ] = 8000,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
     return_after: Annotated[
         float,
         typer.Option(
@@ -62,12 +56,7 @@ def serve(
             "repeated. Addresses, localhost and this machine's own name need none."
         ),
     ] = None,
-    behind_proxy: Annotated[
-        bool,
-        typer.Option(
-            "--behind-proxy", help="Trust a local proxy to say which address a client has."
-        ),
-    ] = False,
+    behind_proxy: BehindProxy = False,
 ) -> None:
     """Serve the rating pages until interrupted (Ctrl-C), and an admin page with its own link.
 

@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
@@ -37,25 +37,35 @@ class Output:
 Answers = Mapping[str, Mapping[str, Output]]  # system → exchange → output
 
 
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """How a study is made: who judges how much, what is asked, and what raters read.
+
+    limit: take at most so many exchanges, drawn by the seed.
+    """
+
+    raters: int
+    votes_per_item: int = 3
+    seed: int = 0
+    criteria: Sequence[Criterion] = CRITERIA
+    allow_ties: bool = True
+    practice: Sequence[Mapping[str, Any]] = texts.PRACTICE
+    attention: Sequence[Mapping[str, Any]] = texts.ATTENTION
+    repeats: int = 4
+    limit: int | None = None
+    title: str = texts.TITLE
+    consent: str = texts.CONSENT
+    instructions: str = texts.INSTRUCTIONS
+    help_resources: Sequence[str] = texts.HELP_RESOURCES
+    exclusion: Exclusion = field(default_factory=Exclusion)
+
+
 def create_study(
     outputs: Mapping[str, Sequence[Output]],
+    design: Design,
     *,
-    raters: int,
-    votes_per_item: int = 3,
-    seed: int = 0,
-    criteria: Sequence[Criterion] = CRITERIA,
-    allow_ties: bool = True,
-    practice: Sequence[Mapping[str, Any]] = texts.PRACTICE,
-    attention: Sequence[Mapping[str, Any]] = texts.ATTENTION,
-    repeats: int = 4,
-    limit: int | None = None,
     crisis: Callable[[str], bool] | None = None,
     unsafe: Callable[[Output], bool] | None = None,
-    title: str = texts.TITLE,
-    consent: str = texts.CONSENT,
-    instructions: str = texts.INSTRUCTIONS,
-    help_resources: Sequence[str] = texts.HELP_RESOURCES,
-    exclusion: Exclusion | None = None,
 ) -> Study:
     """A study of two or more systems: every pair of them on every exchange that all have answered.
 
@@ -63,57 +73,65 @@ def create_study(
         or history has one.
     unsafe: says whether a system's reply must not be shown; exchanges are left out to which any
         system has one. None: nobody looked, and the study says so.
-    limit: take at most so many exchanges, drawn by the seed.
     """
     check_names(outputs)
-    check_criteria(criteria)
+    check_criteria(design.criteria)
     check_leaks(outputs)
-    shown = {"the title": title, "the consent text": consent, "the instructions": instructions}
-    check_texts(outputs, own_texts(shown, help_resources, criteria, practice, attention))
+    shown = {
+        "the title": design.title,
+        "the consent text": design.consent,
+        "the instructions": design.instructions,
+    }
+    check_texts(
+        outputs,
+        own_texts(shown, design.help_resources, design.criteria, design.practice, design.attention),
+    )
     answered = by_exchange(outputs)
     shared, left_out = shared_exchanges(answered, crisis)
     safe = shared if unsafe is None else [key for key in shared if not hurts(answered, key, unsafe)]
     left_out["rejected by the output gate"] = len(shared) - len(safe)
     shared = safe
-    shared = sorted(shared, key=lambda key: opaque_id(seed, "draw", key))[:limit]
-    items = [item for key in shared for item in items_of(answered, key, seed)]
+    shared = sorted(shared, key=lambda key: opaque_id(design.seed, "draw", key))[: design.limit]
+    items = [item for key in shared for item in items_of(answered, key, design.seed)]
     left_out["identical replies"] = len(shared) * count_pairs(len(outputs)) - len(items)
     if not items:
         raise UserError(f"no pair is left to judge ({say(left_out)}).")
-    shares = assign_items(items, raters=raters, votes_per_item=votes_per_item, seed=seed)
+    shares = assign_items(
+        items, raters=design.raters, votes_per_item=design.votes_per_item, seed=design.seed
+    )
     by_id = {item.id: item for item in items}
-    trials = own_items(practice, "practice", seed)
-    checks = own_items(attention, "attention", seed)
+    trials = own_items(design.practice, "practice", design.seed)
+    checks = own_items(design.attention, "attention", design.seed)
     assignments = {
         rater: schedule(
             share,
             by_id,
             practice=trials,
             attention=checks,
-            repeats=repeats,
-            seed=seed,
+            repeats=design.repeats,
+            seed=design.seed,
             rater=rater,
         )
         for rater, share in shares.items()
     }
     used = {one.item for assigned in assignments.values() for one in assigned}
-    again = [item for item in (repeat_of(one, seed) for one in items) if item.id in used]
+    again = [item for item in (repeat_of(one, design.seed) for one in items) if item.id in used]
     # In the order of their ids: the file itself gives no clue to what is a check or a repeat.
     everything = sorted([*items, *trials, *checks, *again], key=lambda item: item.id)
     return Study(
         systems=tuple(outputs),
         items={item.id: item for item in everything},
         assignments=assignments,
-        title=title,
-        seed=seed,
+        title=design.title,
+        seed=design.seed,
         data_hash=hash_of(outputs),
-        criteria=tuple(criteria),
-        allow_ties=allow_ties,
-        votes_per_item=votes_per_item,
-        consent=consent,
-        instructions=instructions,
-        help_resources=tuple(help_resources),
-        exclusion=exclusion or Exclusion(),
+        criteria=tuple(design.criteria),
+        allow_ties=design.allow_ties,
+        votes_per_item=design.votes_per_item,
+        consent=design.consent,
+        instructions=design.instructions,
+        help_resources=tuple(design.help_resources),
+        exclusion=design.exclusion,
         left_out={reason: count for reason, count in left_out.items() if count},
         unsafe_candidates=unsafe is None,
     )

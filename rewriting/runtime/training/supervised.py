@@ -20,6 +20,7 @@ from rewriting.runtime.training.settings import RunSettings
 from rewriting.runtime.training.weights import Result
 
 T = TypeVar("T")
+OPTIONS_OF_RUN = ("rate_factors", "average", "layers")
 RowsLoss = Callable[[Sequence[T]], tuple[Tensor, float]]
 """Rows → the sum of their losses, and what it is to be divided by (rows, tokens, weights)."""
 
@@ -34,22 +35,19 @@ def train(
     accelerator: Any,
     settings: Mapping[str, Any] | None = None,
     size: Callable[[T], int] | None = None,
-    rate_factors: Mapping[str, float] | None = None,
-    average: float = 0.0,
     dev_score: Callable[[], float] | None = None,
-    layers: Sequence[str] = (),
     title: str = "training",
     **options: Any,
 ) -> Result:
     """Train the parameters of `module` that require gradients; leave it with the best ones.
 
-    options: of RunSettings, such as steps, batch_size and learning_rate. settings: plain values
-    that a resumed run must have too. size: the length of a row; micro-batches are then cut from
-    rows of similar length. rate_factors: what the learning rate is multiplied with for parameters
-    whose name holds a word. average: the decay of the moving average of the weights that is
-    measured and kept; 0 is the weights themselves. dev_score: called on the module in evaluation
-    mode, what to keep the best by, lower is better; by default the loss over `dev_rows`. layers:
-    what FSDP2 gathers one by one (engine.py, Door).
+    options: of RunSettings, such as steps, batch_size and learning_rate; and three of Run:
+    rate_factors, what the learning rate is multiplied with for parameters whose name holds a word;
+    average, the decay of the moving average of the weights that is measured and kept, 0 is the
+    weights themselves; layers, what FSDP2 gathers one by one (engine.py, Door). settings: plain
+    values that a resumed run must have too. size: the length of a row; micro-batches are then cut
+    from rows of similar length. dev_score: called on the module in evaluation mode, what to keep
+    the best by, lower is better; by default the loss over `dev_rows`.
 
     `output` gets checkpoints, log.jsonl, loss.png; a finished run started again returns at once.
     """
@@ -57,6 +55,7 @@ def train(
         raise UserError(f"{len(train_rows)} rows to train on and {len(dev_rows)} for dev: too few.")
     if options["steps"] < 1:
         raise UserError(f"{title} needs 1 step or more, not {options['steps']}.")
+    of_run = {name: options.pop(name) for name in OPTIONS_OF_RUN if name in options}
     chosen = RunSettings(**{"warmup": 0.1, "eval_every": 100, "save_every": 100} | options)
 
     def measure() -> tuple[dict[str, float], float]:
@@ -66,7 +65,7 @@ def train(
 
     run = Run(
         module, train_rows, chosen, output=output, accelerator=accelerator, title=title,
-        measure=measure, same=settings, rate_factors=rate_factors, average=average, layers=layers,
+        measure=measure, same=settings, **of_run,
     )  # fmt: skip
     own = dev_rows[accelerator.process_index :: accelerator.num_processes]
     dev_batches = in_batches(own, chosen.micro_batch_size, size)

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from rewriting.ab.server.server import RatingServer
 from rewriting.ab.server.tokens import Guesses, new_token, token_hash
-from rewriting.ab.study.create import Output, create_study
+from rewriting.ab.study.create import Design, Output, create_study
 from rewriting.ab.study.store import Store
 from rewriting.ab.study.study import Study, save_study
 
@@ -32,7 +32,7 @@ def outputs(count: int = 8, systems: tuple[str, ...] = SYSTEMS) -> dict[str, lis
 
 def toy_study(count: int = 8, raters: int = 3, **settings: Any) -> Study:
     systems = settings.pop("systems", SYSTEMS)
-    return create_study(outputs(count, systems), raters=raters, **settings)
+    return create_study(outputs(count, systems), Design(raters=raters, **settings))
 
 
 class Site:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rewriting.ab.study.create import Output, create_study
+from rewriting.ab.study.create import Design, Output, create_study
 from rewriting.ab.study.study import Criterion
 from tests.rewriting.ab.toys import ADMIN, ORIGIN, SYSTEMS, Site, answers, toy_study
 
@@ -103,14 +103,16 @@ def test_payloads_in_every_text_run_nowhere(tmp_path: Path) -> None:
     }
     study = create_study(
         rows,
-        raters=1,
-        votes_per_item=1,
-        criteria=[Criterion("warm", f"Warm? {bad}")],
-        title=f"Title {bad}",
-        consent=bad,
-        instructions=bad,
-        help_resources=[bad],
-        practice=[{"seeker_post": bad, "better": bad, "worse": bad, "note": bad}],
+        Design(
+            raters=1,
+            votes_per_item=1,
+            criteria=[Criterion("warm", f"Warm? {bad}")],
+            title=f"Title {bad}",
+            consent=bad,
+            instructions=bad,
+            help_resources=[bad],
+            practice=[{"seeker_post": bad, "better": bad, "worse": bad, "note": bad}],
+        ),
     )
     with Site(tmp_path / "study", study) as site:
         site.begin(1)
@@ -297,5 +299,5 @@ def test_replies_of_the_same_pair_look_alike(tmp_path: Path) -> None:
         name: [Output("1", "Post", f"{name[0]} reply" + ("\n\n" if name == SYSTEMS[0] else ""))]
         for name in SYSTEMS
     }
-    study = create_study(rows, raters=1, votes_per_item=1)
+    study = create_study(rows, Design(raters=1, votes_per_item=1))
     assert all(r == r.strip() for item in study.of_kind("item") for r in item.replies.values())

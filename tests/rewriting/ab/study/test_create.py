@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rewriting.ab.study.create import Output, create_study, named_in_posts
+from rewriting.ab.study.create import Design, Output, create_study, named_in_posts
 from rewriting.ab.study.schedule import lead_of
 from rewriting.ab.study.study import Criterion, Study
 from rewriting.errors import UserError
@@ -77,7 +77,7 @@ def test_replies_that_name_a_system_are_refused(name: str, reply: str) -> None:
     rows = outputs(3, (name, "other"))
     rows["other"][1] = replace(rows["other"][1], reply=reply)
     with pytest.raises(UserError, match="line 1: the reply of system 'other' says"):
-        create_study(rows, raters=2, votes_per_item=1)
+        create_study(rows, Design(raters=2, votes_per_item=1))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_replies_that_name_a_system_are_refused(name: str, reply: str) -> None:
 def test_words_that_only_look_like_a_name_are_fine(name: str, reply: str) -> None:
     rows = outputs(3, (name, "other"))
     rows["other"][1] = replace(rows["other"][1], reply=reply)
-    create_study(rows, raters=2, votes_per_item=1)
+    create_study(rows, Design(raters=2, votes_per_item=1))
 
 
 def test_crisis_identical_empty_and_missing_exchanges_are_left_out_and_counted() -> None:
@@ -97,7 +97,9 @@ def test_crisis_identical_empty_and_missing_exchanges_are_left_out_and_counted()
     rows[second][1] = replace(rows[second][1], reply=rows[first][1].reply + "  ")
     rows[first][2] = replace(rows[first][2], reply=" ")
     del rows[second][3]
-    study = create_study(rows, raters=2, votes_per_item=1, crisis=lambda post: post == "grave")
+    study = create_study(
+        rows, Design(raters=2, votes_per_item=1), crisis=lambda post: post == "grave"
+    )
     assert dict(study.left_out) == {
         "not answered by all systems": 1,
         "empty reply": 1,
@@ -107,7 +109,7 @@ def test_crisis_identical_empty_and_missing_exchanges_are_left_out_and_counted()
     assert {item.exchange_id for item in study.of_kind("item")} == {
         f"exchange {number}" for number in (4, 5, 6, 7)
     }
-    kept = create_study(rows, raters=2, votes_per_item=1)
+    kept = create_study(rows, Design(raters=2, votes_per_item=1))
     assert "crisis or possible crisis" not in kept.left_out
 
 
@@ -154,14 +156,14 @@ def test_mistakes_are_named(
         }
     )
     with pytest.raises(UserError, match=message):
-        create_study(rows, raters=2, **({"votes_per_item": 1} | settings))
+        create_study(rows, Design(raters=2, **({"votes_per_item": 1} | settings)))
 
 
 def test_another_seeker_post_under_the_same_id_is_refused() -> None:
     rows = outputs(3)
     rows["southsea"][1] = replace(rows["southsea"][1], seeker_post="Something else.")
     with pytest.raises(UserError, match="another seeker post in 'southsea'"):
-        create_study(rows, raters=2, votes_per_item=1)
+        create_study(rows, Design(raters=2, votes_per_item=1))
 
 
 PAIR = {"seeker_post": "x", "better": "y", "worse": "z"}
@@ -182,22 +184,24 @@ PAIR = {"seeker_post": "x", "better": "y", "worse": "z"}
 )
 def test_texts_that_name_a_system_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(UserError, match="names the system"):
-        create_study(outputs(3), raters=2, votes_per_item=1, **settings)
+        create_study(outputs(3), Design(raters=2, votes_per_item=1, **settings))
 
 
 def test_built_in_texts_may_have_common_words() -> None:
-    create_study(outputs(3, ("reply", "other")), raters=2, votes_per_item=1)
+    create_study(outputs(3, ("reply", "other")), Design(raters=2, votes_per_item=1))
 
 
 def test_posts_that_name_a_system_are_counted() -> None:
     rows = outputs(3)
     for name, old in rows.items():
         rows[name] = [replace(old[0], history=("Is this Southsea?",)), *old[1:]]
-    assert named_in_posts(create_study(rows, raters=2, votes_per_item=1)) == {"southsea": 1}
+    assert named_in_posts(create_study(rows, Design(raters=2, votes_per_item=1))) == {"southsea": 1}
 
 
 def test_a_grave_turn_in_the_history_is_a_crisis() -> None:
     rows = outputs(3)
     rows["southsea"][1] = replace(rows["southsea"][1], history=("grave", "Oh."))
-    study = create_study(rows, raters=2, votes_per_item=1, crisis=lambda post: post == "grave")
+    study = create_study(
+        rows, Design(raters=2, votes_per_item=1), crisis=lambda post: post == "grave"
+    )
     assert dict(study.left_out) == {"crisis or possible crisis": 1}
