@@ -3,7 +3,9 @@
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from policies.editing.actions import LogProbs
 from policies.editing.agent import EditAgent
 from policies.editing.settings import EditSettings
 from rewriting import Exchange
@@ -55,3 +57,16 @@ def change(agent: EditAgent, seed: int = 1) -> None:
     for parameter in agent.module.parameters():
         if parameter.requires_grad:
             parameter.add_(torch.randn(parameter.shape, generator=generator) * 0.15)
+
+
+MANY = STATES * 5
+
+
+SEEDS = list(range(len(MANY)))
+
+
+KINDS = ["llama", "gpt2"]
+
+
+def flat(found: LogProbs) -> Tensor:
+    return torch.cat([found.position_B, found.entropy_B, *found.tokens])

@@ -69,7 +69,7 @@ def identifier_toy(folder: Path) -> dict[str, Any]:
 
 def partner_toy(folder: Path) -> dict[str, Any]:
     """A warm start of 4 steps and 16 of reinforcement learning, on a tiny language model."""
-    from tests.recipes.train.partner.test_recipe import ROWS, SETTINGS
+    from tests.recipes.train.partner.toys import ROWS, SETTINGS
     from tests.tiny_lm import write_tiny_llama
 
     own = {"model": write_tiny_llama(folder / "model"), "data": written(folder / "p.jsonl", ROWS)}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rewriting import Exchange, UserError
+from rewriting import Exchange
 from rewriting.ab.study.texts import HELP_RESOURCES
-from rewriting.safety import HELP, Gate, Verdict, check_output, check_post, gravest, scrub
+from rewriting.safety import HELP, Gate, Verdict, check_post, gravest, scrub
 from rewriting.safety.help import emergency_numbers
 from rewriting.safety.outputs.check import FILE as OUTPUTS
 from rewriting.safety.rules.check import DANGERS, OTHER_LANGUAGES, ruled
@@ -211,39 +211,6 @@ def test_spelling_tricks_are_read(text: str, words: str) -> None:
     assert tricky_words(folded(text)) == words
 
 
-def fails(text: str) -> str:
-    raise RuntimeError("no GPU")
-
-
-def test_a_classifier_makes_a_verdict_graver_never_lighter() -> None:
-    assert check_post("Hello.", lambda text: "possible").verdict == "possible"
-    assert check_post("Hello.", lambda text: Verdict("crisis", ("mine",))).reasons == ("mine",)
-    assert check_post("I want to die.", lambda text: "clear").verdict == "crisis"
-    assert check_post("Hello.", lambda text: "clear") == Verdict("clear")
-
-
-@pytest.mark.parametrize("answer", [None, 0.2, "fine", True, ["clear"]])
-def test_an_answer_that_is_no_verdict_is_a_crisis(answer: object) -> None:
-    verdict = check_post("Hello.", lambda text: answer)
-    assert verdict.verdict == "crisis"
-    assert repr(answer) in verdict.reasons[0]
-
-
-def test_an_exception_in_the_classifier_is_a_crisis() -> None:
-    reason = "the classifier failed: RuntimeError: no GPU"
-    assert check_post("Hello.", fails) == Verdict("crisis", (reason,))
-
-
-def test_a_classifier_is_loaded_by_its_place(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(
-        "def sad(text):\n    return 'crisis' if 'sad' in text else 'clear'\n"
-    )
-    gate = Gate.load(f"{tmp_path / 'mine.py'}:sad")
-    assert [gate.check_post(text).verdict for text in ("so sad", "fine")] == ["crisis", "clear"]
-    with pytest.raises(UserError, match="no function 'glad'"):
-        Gate.load(f"{tmp_path / 'mine.py'}:glad")
-
-
 def test_an_exchange_is_checked_with_its_history_and_its_response() -> None:
     gate = Gate()
     assert gate.check_exchange(Exchange("I failed.", "Try again.")).clear
@@ -252,89 +219,6 @@ def test_an_exchange_is_checked_with_its_history_and_its_response() -> None:
     answer = gate.check_exchange(Exchange("I failed.", "I want to kill myself too."))
     assert answer.reasons == ('in the response, explicit: "kill myself"',)
     assert gate.check_exchange(Exchange("I failed.", "I can't do this anymore either.")).clear
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("You should just kill yourself.", "gives a method"),
-        ("You could take all the pills at once.", "gives a method"),
-        ("Suicide is the answer.", "gives a method"),
-        ("You have borderline personality disorder.", "diagnosis"),
-        ("It sounds like you are clinically depressed.", "diagnosis"),
-        ("Try taking some Xanax before bed.", "medication advice"),
-        ("Stop taking your meds.", "medication advice"),
-        ("Start with 50 mg.", "medication advice"),
-        ("You're such an idiot.", "insult"),
-        ("You are pathetic, stop whining!", "insult"),
-        ("Nobody cares about you.", "insult"),
-        ("Man up.", "insult"),
-        ("I think you are pathetic.", "insult"),
-        ("I have to say you are an idiot.", "insult"),
-        ("I told you that you are stupid.", "insult"),
-        ("I believe you are a burden to your family.", "insult"),
-        ("You are pathetic and not lazy.", "insult"),
-        ("You are not just stupid, you are lazy.", "insult"),
-        ("No need to see a doctor. Take Xanax tonight.", "medication advice"),
-        ("Don't go to a doctor, just take Xanax.", "medication advice"),
-        ("Do you feel bad? Go on antidepressants.", "medication advice"),
-        ("Have you tried taking Xanax? Just take two tablets", "medication advice"),
-        ("Just take two tablets", "medication advice"),
-        ("Nobody would care if you were gone", "gives a method"),
-        ("You would be better off not being here.", "gives a method"),
-    ],
-)
-def test_what_a_machine_must_not_say(text: str, reason: str) -> None:
-    verdict = check_output(text)
-    assert verdict.verdict == "crisis"
-    assert any(one.startswith(reason) for one in verdict.reasons)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "This must be really hard for you.",
-        "Are you feeling depressed?",
-        "You are not an idiot.",
-        "It's not your fault.",
-        "Please talk to your doctor about your medication.",
-        "I'm sorry you feel so worthless.",
-        "Don't feel stupid, it happens.",
-        "It sounds like you are having a hard time.",
-        "I hate that you have to go through this.",
-        "Ask your doctor about antidepressants.",
-        "Please talk to your doctor before you stop taking your meds.",
-        "Are you taking any medication?",
-        "Don't call yourself an idiot.",
-        "I'm sorry you feel like a failure.",
-        "You are not a burden.",
-    ],
-)
-def test_what_it_may_say(text: str) -> None:
-    assert check_output(text) == Verdict("clear")
-
-
-def test_a_crisis_is_rejected_in_an_output_unless_the_reply_spoke_of_it() -> None:
-    gate = Gate()
-    reply = "When I wanted to die, a friend sat with me."
-    assert gate.check_output(f"I am here. {reply}", reply).clear
-    assert not gate.check_output("I wanted to die.", "Try again.").clear
-
-
-def test_a_classifier_is_asked_about_a_changed_output_too() -> None:
-    def wary(text: str) -> str:
-        return "possible" if "hm" in text else "clear"
-
-    gate = Gate(wary)
-    assert gate.check_output("I am so sorry.", "Try again.").clear
-    assert gate.check_output("hm", "hm").clear
-    expected = Verdict("crisis", ("classifier: possible",))
-    assert gate.check_output("hm, well", "Try again.") == expected
-    silent = Gate(lambda text: Verdict("possible"))
-    assert silent.check_output("Well.", "Try again.") == expected
-    failed = Gate(fails).check_output("Well.", "Try again.")
-    assert failed == Verdict("crisis", ("the classifier failed: RuntimeError: no GPU",))
-    assert not Gate(lambda text: None).check_output("Well.", "Try again.").clear
 
 
 def test_the_graver_verdict_wins_and_reasons_are_kept_once() -> None:

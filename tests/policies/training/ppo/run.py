@@ -4,14 +4,12 @@ python -m tests.policies.training.ppo.run OUTPUT STEPS [KILL_AT]
 torchrun --nproc_per_node 2 -m tests.policies.training.ppo.run OUTPUT STEPS
 """
 
-import json
 import os
 import signal
 import sys
 from pathlib import Path
 from typing import Any
 
-import torch
 from accelerate import Accelerator
 
 from policies.generating.generator import Generator
@@ -75,20 +73,6 @@ def run(
         **settings,
     )
     return generator, result
-
-
-def lines(folder: Path, name: str = "log.jsonl") -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / name).read_text().splitlines()]
-
-
-def steady(folder: Path) -> list[dict[str, Any]]:
-    """The log without what is never the same twice."""
-    return [{k: v for k, v in row.items() if "seconds" not in k} for row in lines(folder)]
-
-
-def same_weights(one: Generator, other: Generator) -> bool:
-    others = dict(other.module.named_parameters())
-    return all(torch.equal(p, others[name]) for name, p in one.module.named_parameters())
 
 
 class Killing:

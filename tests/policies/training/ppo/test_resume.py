@@ -1,34 +1,27 @@
 """The loop stops, goes on bit for bit, and shares its work among processes."""
 
-import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
 from tests.policies.generating.tiny_generators import tiny_generator
-from tests.policies.training.ppo.run import lines, rewards, run, same_weights, steady
+from tests.policies.training.ppo.run import rewards, run
+from tests.policies.training.resuming import (
+    ROOT,
+    Stopping,
+    environment,
+    lines,
+    on_two_processes,
+    same_logs,
+    same_weights,
+    steady,
+)
 
-ROOT = Path(__file__).parents[4]
 PROGRAM = "tests.policies.training.ppo.run"
-
-
-class Stopping:
-    """A sum whose process is asked to stop while it scores the third step."""
-
-    def __init__(self) -> None:
-        self.sum, self.left = rewards(), 3
-        self.state_dict, self.load_state_dict = self.sum.state_dict, self.sum.load_state_dict
-
-    def score(self, **columns: Any) -> Any:
-        self.left -= columns["update"]
-        if not self.left:
-            signal.raise_signal(signal.SIGTERM)
-        return self.sum.score(**columns)
 
 
 @pytest.mark.parametrize(("kind", "adapter"), [("t5", "prefix"), ("llama", "lora")])
@@ -37,18 +30,13 @@ def test_stopped_by_a_signal_it_goes_on_bit_for_bit(
 ) -> None:
     whole, result = run(tmp_path / "whole", 5, kind, adapter)
     with pytest.raises(SystemExit) as stopped:
-        run(tmp_path / "cut", 5, kind, adapter, reward=Stopping())
+        run(tmp_path / "cut", 5, kind, adapter, reward=Stopping(rewards(), 3))
     assert stopped.value.code == 0
     assert lines(tmp_path / "cut")[-1]["step"] == 3
     again, resumed = run(tmp_path / "cut", 5, kind, adapter)
     assert same_weights(whole, again)
-    assert steady(tmp_path / "cut") == steady(tmp_path / "whole")
-    assert lines(tmp_path / "cut", "samples.jsonl") == lines(tmp_path / "whole", "samples.jsonl")
+    assert same_logs(tmp_path / "cut", tmp_path / "whole")
     assert len(resumed.rows) == len(result.rows)
-
-
-def environment() -> dict[str, str]:
-    return os.environ | {"OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"}
 
 
 def test_killed_it_goes_on_from_its_checkpoint_bit_for_bit(tmp_path: Path) -> None:
@@ -61,8 +49,7 @@ def test_killed_it_goes_on_from_its_checkpoint_bit_for_bit(tmp_path: Path) -> No
     assert lines(tmp_path / "cut")[-1]["step"] == 3  # a step after the checkpoint
     again, _ = run(tmp_path / "cut", 5)
     assert same_weights(whole, again)
-    assert steady(tmp_path / "cut") == steady(tmp_path / "whole")
-    assert lines(tmp_path / "cut", "samples.jsonl") == lines(tmp_path / "whole", "samples.jsonl")
+    assert same_logs(tmp_path / "cut", tmp_path / "whole")
 
 
 def test_a_checkpoint_holds_both_adapters_and_the_value_head(tmp_path: Path) -> None:
@@ -91,16 +78,7 @@ def test_the_reference_of_a_checkpoint_counts(tmp_path: Path) -> None:
 
 def test_two_processes_do_the_work_of_one(tmp_path: Path) -> None:
     run(tmp_path / "one", 3)
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "-m"]
-    done = subprocess.run(
-        [*command, PROGRAM, str(tmp_path / "two"), "3"],
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stderr
+    on_two_processes(PROGRAM, str(tmp_path / "two"), "3")
     one, two = steady(tmp_path / "one"), steady(tmp_path / "two")
     assert len(one) == len(two)
     assert all(0 < row["unfinished"] < 1 for row in one if row["step"])  # of different lengths

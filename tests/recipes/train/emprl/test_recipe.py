@@ -2,95 +2,30 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-import yaml
 from safetensors.torch import load_file
 
 from policies.generating.generator import Generator
-from policies.generating.settings import read_settings
-from policies.named import load_bare_policy, policy_folder
+from policies.named import load_bare_policy
 from recipes.entry import run_training
 from recipes.train.emprl.recipe import Config, run
 from recipes.train.emprl.sft import conversations
-from rewards.identifiers import named
 from rewards.terms.levels.level_alignment import LevelAlignment
-from rewriting import Exchange, UserError
-from tests.recipes.words import Words
+from rewriting import UserError
+from tests.recipes.train.emprl.test_shipped import ROOT
+from tests.recipes.train.emprl.toys import ROWS, changed, flags, log, weights
 from tests.rewards.fakes import FakeEncoder
 from tests.tiny_lm import write_tiny_llama
-from tests.tiny_t5 import write_tiny_t5
 
-ROOT = Path(__file__).parents[4]
-TOPICS = ("job", "cat", "exam", "house", "mother", "sleep")
-ROWS = [
-    {
-        "seeker_post": f"I lost my {topic} {number}.",
-        "response_post": "So sorry." if number % 2 else "Try again.",
-        "history": ["Hi.", "Yes?"] if number > 3 else [],
-    }
-    for topic in TOPICS
-    for number in range(6)
-]
-SETTINGS: dict[str, Any] = {
-    "max_context_tokens": 96,
-    "max_new_tokens": 10,
-    "num_virtual_tokens": 3,
-    "sft_steps": 3,
-    "sft_batch_size": 4,
-    "sft_micro_batch_size": 2,
-    "sft_dev_rows": 4,
-    "steps": 3,
-    "batch_size": 4,
-    "minibatch_size": 2,
-    "inner_epochs": 2,
-    "dev_rows": 2,
-    "eval_every": 2,
-    "save_every": 2,
-    "show_every": 2,
-    "half": False,
-}
-
-
-@pytest.fixture(autouse=True)
-def identifier(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(named, "load_identifier", lambda name="words", **_: Words())
-
-
-@pytest.fixture
-def config(tmp_path: Path, jsonl: Callable[..., Path]) -> Config:
-    model = write_tiny_t5(tmp_path / "model")
-    return Config(output=str(tmp_path / "run"), data=str(jsonl(ROWS)), model=str(model), **SETTINGS)
-
-
-def changed(config: Config, **changes: Any) -> Config:
-    return Config(**{**vars(config), **changes})
-
-
-def flags(config: Config) -> list[str]:
-    return [word for name, value in vars(config).items() for word in (f"--{name}", str(value))]
-
-
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return load_file(folder / "policy" / "adapter_model.safetensors")
-
-
-def log(folder: Path) -> list[dict[str, float]]:
-    lines = (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()
-    return [
-        {k: v for k, v in json.loads(line).items() if not k.startswith("seconds_")}
-        for line in lines
-    ]
+pytestmark = pytest.mark.usefixtures("identifier")
 
 
 def test_both_stages_leave_policies_that_respond(config: Config, tmp_path: Path) -> None:
@@ -297,70 +232,8 @@ def test_mistakes_are_named_before_anything_is_trained(
     assert not Path(config.output).exists()
 
 
-@pytest.mark.parametrize("name", ["emprl", "emprl-sft"])
-def test_what_is_shipped_is_whole(name: str) -> None:
-    folder = policy_folder(name)
-    model, settings = read_settings(folder)
-    assert model == "flan-t5-small"
-    assert settings.adapter == "prefix"
-    assert sum(file.stat().st_size for file in folder.iterdir()) < 1_000_000
-    assert not (folder / "reference").exists()  # emprl-sft is that
-    card = (folder / "README.md").read_text(encoding="utf-8")
-    assert "python train.py emprl" in card
-    assert "CC BY-NC" in card
-    for file in folder.glob("*.*"):
-        if file.suffix != ".safetensors":
-            assert "/tmp" not in file.read_text(encoding="utf-8")
-
-
-@pytest.mark.integration
-def test_the_shipped_ones_respond() -> None:
-    rows = [Exchange("I failed my exam again.", "Oh."), Exchange("I won a race!", "Oh.")]
-    for name in ("emprl", "emprl-sft"):
-        found = load_bare_policy(name).rewrite(rows, seed=0)
-        assert all(one.rewritten_response.strip() for one in found)
-
-
-def decisive(settings: dict[str, Any]) -> dict[str, Any]:
-    """Of a config file, all settings of the second stage that change what it learns."""
-    aside = re.compile("sft_.*|model|output|data|targets|dev_rows|.*_every|.*micro_batch_size")
-    return {k: v for k, v in vars(Config(**settings)).items() if not aside.fullmatch(k)}
-
-
-def test_the_ablations_start_from_the_settings_of_the_whole() -> None:
-    def read(name: str) -> dict[str, Any]:
-        text = (ROOT / "configs" / name).read_text(encoding="utf-8")
-        settings: dict[str, Any] = yaml.safe_load(text)
-        return settings
-
-    whole = read("emprl.yaml") | {"stage": "ppo", "from_policy": "emprl-sft"}
-    assert decisive(read("emprl_ablation.yaml")) == decisive(whole)
-
-
 def test_a_run_of_three_steps_moves_the_price_of_the_kl(config: Config) -> None:
     run(changed(config, kl_weight=0.05, kl_target=6.0))
     values = [row["kl/value"] for row in log(Path(config.output)) if "kl/value" in row]
     # Hardly any KL yet: an error of −0.2, and a horizon of 12 / 35 responses, less than a step's 4.
     assert values[:2] == pytest.approx([0.05, 0.04])
-
-
-def test_every_setting_is_explained_and_in_a_group() -> None:
-    for field in fields(Config):
-        assert field.metadata.get("help"), field.name
-    page = (ROOT / "docs" / "emprl.md").read_text(encoding="utf-8")
-    groups = page.split("| about | fields |")[1].split("\n\n")[0]
-    assert sorted(re.findall(r"`(\w+)`", groups)) == sorted(field.name for field in fields(Config))
-
-
-def test_every_figure_of_the_first_stage_is_explained(config: Config) -> None:
-    run(changed(config, stage="sft"))
-    page = (ROOT / "docs" / "emprl.md").read_text(encoding="utf-8")
-    table = page.split("| in `sft/log.jsonl` |")[1].split("\n\n")[0]
-    written = {name for row in log(Path(config.output) / "sft") for name in row}
-    assert written == set(re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE))
-
-
-def test_every_figure_of_the_training_log_is_explained() -> None:
-    from tests.policies.training.documented import figures_of
-
-    assert figures_of("emprl.md") == figures_of("ppo.md")

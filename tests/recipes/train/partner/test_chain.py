@@ -12,7 +12,7 @@ from recipes.evaluate.rewrites import table as evaluate_rewrites
 from recipes.train.partner import recipe as partner
 from rewards.terms import coherence
 from rewriting.runtime.models.named import load_sentence_encoder
-from tests.recipes.train.partner.test_recipe import ROWS, SETTINGS, flags, write_tiny_identifier
+from tests.recipes.train.partner.toys import ROWS, SETTINGS, flags, write_tiny_identifier
 from tests.tiny_lm import write_tiny_llama
 
 MAKEFILE = Path(__file__).parents[4] / "Makefile"

@@ -1,7 +1,6 @@
 """A sum of rewards: weights, metrics, None, scale, async terms, errors, state."""
 
 import asyncio
-import functools
 import math
 import time
 from pathlib import Path
@@ -14,16 +13,7 @@ from rewards.reward_sum import RewardSum, Scores, Term
 from rewards.scaling import Moments
 from rewriting.errors import UserError
 from rewriting.runtime.training.checkpoints import Checkpoints
-
-COLUMNS: dict[str, Any] = {
-    "completions": ["a", "bbb", "cc"],
-    "seeker_post": ["s", "s", "t"],
-    "response_post": ["aaaa", "bb", "cc"],
-}
-
-
-def length(completions: list[str], **_: Any) -> list[float]:
-    return [float(len(text)) for text in completions]
+from tests.rewards.reward_sum.toys import COLUMNS, gathering, length
 
 
 def only_odd(completions: list[str], **_: Any) -> list[float | None]:
@@ -183,7 +173,7 @@ def test_processes_agree_on_the_scale() -> None:
     for share in shares:
         sent: list[Any] = []
         for other in shares:
-            RewardSum({"length": Term(length, scale="std")}, gather=_keep(sent)).score(
+            RewardSum({"length": Term(length, scale="std")}, gather=gathering(sent)).score(
                 completions=other["completions"], update=True
             )
         gathered = RewardSum(
@@ -192,14 +182,6 @@ def test_processes_agree_on_the_scale() -> None:
         gathered.score(completions=share["completions"], update=True)
         assert gathered.moments["length"].count == 5
         assert gathered.moments["length"].std == pytest.approx(whole.moments["length"].std)
-
-
-def _keep(sent: list[Any]) -> Any:
-    def gather(own: Any) -> list[Any]:
-        sent.append(own)
-        return [own]
-
-    return gather
 
 
 def test_the_state_survives_a_checkpoint(tmp_path: Path) -> None:
@@ -228,188 +210,3 @@ def test_the_state_survives_a_checkpoint(tmp_path: Path) -> None:
 def test_impossible_sums_cannot_be_made(terms: dict[str, Term], message: str) -> None:
     with pytest.raises(UserError, match=message):
         RewardSum(terms)
-
-
-class Rank:
-    """1 for the longest completion of all that it sees, 0 for the others."""
-
-    def __init__(self, compares_rows: bool) -> None:
-        self.compares_rows = compares_rows
-
-    def __call__(self, completions: list[str], bonus: list[int], **_: Any) -> list[float]:
-        longest = max(map(len, completions))
-        return [float(len(c) == longest) + b for c, b in zip(completions, bonus, strict=True)]
-
-
-@pytest.mark.parametrize("compares_rows", [True, False])
-def test_a_term_that_compares_rows_sees_those_of_all_processes_in_training(
-    compares_rows: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shares: list[dict[str, list[Any]]] = [
-        {"completions": ["a", "bbb"], "bonus": [0, 10]},
-        {"completions": ["cc"], "bonus": [20]},
-    ]
-    terms = {"rank": Term(Rank(compares_rows)), "length": Term(length)}
-    sent: list[Any] = []
-    for share in shares:
-        RewardSum(terms, gather=_keep(sent)).score(update=True, **share)
-    found = []
-    for process, share in enumerate(shares):
-        monkeypatch.setattr("rewards.reward_sum.process_index", lambda process=process: process)
-        whole = RewardSum(terms, gather=lambda own: sent)
-        found.append(whole.score(update=True, **share).terms)
-        assert whole.score(**share).terms["rank"] == RewardSum(terms).score(**share).terms["rank"]
-    assert [terms["length"] for terms in found] == [[1.0, 3.0], [2.0]]
-    alone = [[0.0, 11.0], [21.0]]
-    assert [terms["rank"] for terms in found] == ([[0.0, 11.0], [20.0]] if compares_rows else alone)
-
-
-def doubled(own: Any) -> list[Any]:
-    """Another process with the same rows."""
-    return [own, own]
-
-
-def seen(completions: list[str], extra: int = 0, **_: Any) -> list[float]:
-    return [float(len(completions) + extra)] * len(completions)
-
-
-seen.compares_rows = True  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize(
-    "reward",
-    [seen, functools.partial(seen, extra=0), RewardSum({"inner": Term(seen)})],
-    ids=["function", "with options", "sum"],
-)
-def test_however_a_term_says_that_it_compares_rows(reward: Any) -> None:
-    both = RewardSum({"seen": Term(reward)}, gather=doubled)
-    share: dict[str, Any] = {"completions": ["a", "b"], "topic": ("x", "y")}
-    assert both.score(update=True, **share).totals == [4.0, 4.0]
-    assert both.score(**share).totals == [2.0, 2.0]
-
-
-def test_a_process_without_rows_takes_part() -> None:
-    other = {"completions": ["a", "b"], "prompts": [], "seeker_post": []}
-    asked: list[Any] = []
-
-    def gather(own: Any) -> list[Any]:
-        asked.append(own)
-        return [own, other]
-
-    empty = RewardSum({"seen": Term(seen)}, gather=gather)
-    assert empty.score(completions=[], update=True).totals == []
-    assert len(asked) == 1
-
-
-class InTwoSteps:
-    """Reads the length of each completion, and compares it with the mean of all."""
-
-    compares_rows = True
-
-    def __init__(self, *, wrong: bool = False) -> None:
-        self.wrong = wrong
-
-    def __call__(self, **columns: Any) -> list[float]:
-        return self.compare(self.read(**columns))
-
-    def read(self, *, completions: list[str], **_: Any) -> list[int]:
-        return [len(text) for text in completions]
-
-    def compare(self, facts: list[int]) -> list[float]:
-        mean = sum(facts) / len(facts)
-        return [length - mean for length in facts][: -1 if self.wrong else None]
-
-
-def halves(completions: list[str], log_extra: Any, **_: Any) -> list[float]:
-    log_extra("left", (len(text) // 2 for text in completions))
-    log_extra("text", completions)
-    log_extra("some", [None, *([1.5] * (len(completions) - 1))])
-    return [float(len(text)) for text in completions]
-
-
-async def later(completions: list[str], log_extra: Any, **_: Any) -> list[float]:
-    log_extra("left", [7] * len(completions))
-    return [0.0] * len(completions)
-
-
-def test_columns_of_numbers_that_a_term_logs_are_its_parts() -> None:
-    rewards = RewardSum({"length": Term(halves, 2.0), "later": Term(later, 0)})
-    scores = rewards.score(**COLUMNS)
-    assert scores.parts == {
-        "length/left": [0.0, 1.0, 1.0],
-        "length/some": [None, 1.5, 1.5],
-        "later/left": [7.0, 7.0, 7.0],
-    }
-    assert scores.totals == [2.0, 6.0, 4.0]
-    assert scores.means()["length/some"] == 1.5
-
-
-def test_a_trainer_gets_the_parts_under_the_name_of_their_term() -> None:
-    metrics: dict[str, float] = {}
-    extra: dict[str, list[Any]] = {}
-    rewards = RewardSum({"length": Term(halves), "later": Term(later)})
-    rewards(**COLUMNS, log_metric=metrics.__setitem__, log_extra=extra.__setitem__)
-    assert metrics["rewards/length/left/mean"] == pytest.approx(2 / 3)
-    assert extra["length/text"] == COLUMNS["completions"]
-    assert (extra["length/left"], extra["later/left"]) == ([0, 1, 1], [7, 7, 7])
-
-
-def test_parts_of_a_term_that_compares_rows_are_those_of_this_process(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Compared:
-        compares_rows = True
-
-        def __call__(self, **columns: Any) -> list[float]:
-            return halves(**columns)
-
-    monkeypatch.setattr("rewards.reward_sum.process_index", lambda: 1)
-    first = {"completions": ["aaaaaaaa"], "prompts": ["s"], "seeker_post": ["s"]}
-    rewards = RewardSum({"length": Term(Compared())}, gather=lambda own: [first, own])
-    scores = rewards.score(update=True, completions=["bb", "cccc"], seeker_post=["s", "s"])
-    assert scores.parts["length/left"] == [1.0, 2.0]
-    assert scores.totals == [2.0, 4.0]
-
-
-def test_a_part_has_a_value_for_each_row() -> None:
-    def short(completions: list[str], log_extra: Any, **_: Any) -> list[float]:
-        log_extra("left", [1.0])
-        return [0.0] * len(completions)
-
-    with pytest.raises(RewardError, match="'short' logged 1 values of 'left' for 3 completions"):
-        RewardSum({"short": Term(short)}).score(**COLUMNS)
-
-
-def test_a_term_in_two_steps_exchanges_what_it_read() -> None:
-    sent: list[Any] = []
-
-    def gather(own: Any) -> list[Any]:
-        sent.append(own)
-        return [own, [8, 8]]
-
-    rewards = RewardSum({"length": Term(InTwoSteps())}, gather=gather)
-    assert rewards.score(completions=["aa", "bbbb"], update=True).totals == [-3.5, -1.5]
-    assert rewards.score(completions=["aa", "bbbb"]).totals == [-1.0, 1.0]
-    assert sent == [[2, 4]]
-    assert rewards.score(completions=[], update=True).totals == []
-    assert sent[1:] == [[]]  # a process without rows takes part
-
-
-def test_what_goes_wrong_in_either_step_is_named() -> None:
-    rewards = RewardSum({"length": Term(InTwoSteps())})
-    with pytest.raises(RewardError, match="reward 'length' raised TypeError"):
-        rewards.score(completions=[None], update=True)
-    rewards = RewardSum({"length": Term(InTwoSteps(wrong=True))})
-    with pytest.raises(RewardError, match="reward 'length' gave 1 values for 2 completions"):
-        rewards.score(completions=["a", "b"], update=True)
-
-
-def test_an_async_term_cannot_compare_rows() -> None:
-    class Slow:
-        compares_rows = True
-
-        async def __call__(self, **_: Any) -> list[float]:
-            return []
-
-    with pytest.raises(UserError, match="'slow' is async and compares rows"):
-        RewardSum({"slow": Term(Slow())})

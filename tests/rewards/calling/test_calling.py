@@ -3,104 +3,15 @@
 import asyncio
 import functools
 import logging
-import subprocess
-import sys
-import threading
-import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rewards import calling
 from rewards.calling import CallOptions, with_options
 from rewards.protocol import RewardError, compares_rows, is_async, name_of
 from rewards.reward_sum import RewardSum, Term
 from rewriting.errors import UserError
-
-ROOT = Path(__file__).parent.parent.parent
-COLUMNS: dict[str, Any] = {
-    "completions": ["a", "bbb", "cc"],
-    "seeker_post": ["s", "s", "t"],
-    "topic": ("x", "y", "z"),
-}
-LONG = 60.0
-"""Seconds that no test waits for: it fails by its own assertion long before."""
-
-
-@pytest.fixture(autouse=True)
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """No test waits between two tries; these are the pauses there would have been."""
-    found: list[float] = []
-    original = calling._Caller._pause
-
-    def pause(*arguments: Any) -> float:
-        found.append(original(*arguments))
-        return 0.0
-
-    monkeypatch.setattr(calling._Caller, "_pause", pause)
-    return found
-
-
-class Judge:
-    """Fails on its first calls, then gives lengths. Counts its calls, and those at one time.
-
-    No call ends before `at_once` of them have begun.
-    """
-
-    def __init__(self, failures: int = 0, error: Exception | None = None, at_once: int = 1) -> None:
-        self.at_once = at_once
-        self.enough = threading.Event()
-        self.failures = failures
-        self.error = error or OSError("connection refused")
-        self.calls: list[list[str]] = []
-        self.now = self.most = 0
-        self.lock = threading.Lock()
-
-    def begin(self, completions: list[str]) -> int:
-        """Count a call in, and give its number."""
-        with self.lock:
-            self.calls.append(completions)
-            self.now += 1
-            self.most = max(self.most, self.now)
-            if self.most >= self.at_once:
-                self.enough.set()
-            return len(self.calls)
-
-    def end(self, completions: list[str], number: int) -> list[float]:
-        with self.lock:
-            self.now -= 1
-        if number <= self.failures:
-            raise self.error
-        return [float(len(text)) for text in completions]
-
-    def sync(self, completions: list[str], **_: Any) -> list[float]:
-        number = self.begin(completions)
-        self.enough.wait(LONG)
-        time.sleep(0.01)
-        return self.end(completions, number)
-
-    async def patient(self, completions: list[str], **_: Any) -> list[float]:
-        number = self.begin(completions)
-        while not self.enough.is_set():
-            await asyncio.sleep(0)
-        await asyncio.sleep(0.01)
-        return self.end(completions, number)
-
-    def asked_once_at_most(self) -> bool:
-        asked = [text for completions in self.calls for text in completions]
-        return len(asked) == len(set(asked))
-
-
-def scored(reward: Any, **options: Any) -> list[float | None]:
-    """What a sum says that has the reward, called with these options, as its only term."""
-    wrapped = with_options(reward, CallOptions(**options), "judge")
-    return RewardSum({"judge": Term(wrapped)})(**COLUMNS)
-
-
-@pytest.fixture(params=["sync", "patient"])
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+from tests.rewards.calling.toys import COLUMNS, LONG, Judge, scored
 
 
 def test_without_options_a_reward_is_itself() -> None:
@@ -202,72 +113,6 @@ def test_a_retry_leaves_the_randomness_of_a_training_alone() -> None:
     assert random.random() == expected
 
 
-def test_an_async_call_is_cancelled_when_its_time_is_up() -> None:
-    ended: list[str] = []
-
-    async def endless(completions: list[str], **_: Any) -> list[float]:
-        try:
-            await asyncio.sleep(LONG)
-        except asyncio.CancelledError:
-            ended.append("cancelled")
-            raise
-        return []
-
-    message = (
-        r"^reward 'judge' gave no answer within 0.02 s in the last of 2 tries\. Give it a longer "
-        r"`timeout`, or ask less of it at once\. Row 0: completion 'a', seeker_post 's'\.$"
-    )
-    with pytest.raises(RewardError, match=message):
-        scored(endless, timeout=0.02, retries=1)
-    assert ended == ["cancelled", "cancelled"]
-
-
-def test_a_sync_call_is_given_up_when_its_time_is_up() -> None:
-    release, calls = threading.Event(), []
-
-    def endless(completions: list[str], **_: Any) -> list[float]:
-        calls.append(threading.current_thread())
-        if len(calls) == 1:
-            release.wait(LONG)
-        return [float(len(text)) for text in completions]
-
-    assert scored(endless, timeout=1.0, retries=1) == [1.0, 3.0, 2.0]
-    calls[1].join(LONG)
-    assert [thread.is_alive() for thread in calls] == [True, False]
-    release.set()
-    calls[0].join(LONG)
-    calls.clear()
-    release.clear()
-    with pytest.raises(RewardError, match=r"'judge' gave no answer within 0.05 s\. Give"):
-        scored(endless, timeout=0.05)
-    release.set()
-
-
-def test_a_timeout_of_the_rewards_own_is_told_apart() -> None:
-    async def own(**_: Any) -> list[float]:
-        raise TimeoutError("the service said so")
-
-    with pytest.raises(RewardError, match="raised TimeoutError: the service said so"):
-        scored(own, timeout=LONG)
-
-
-def test_the_time_limit_is_of_a_call_and_not_of_the_waiting_for_a_slot() -> None:
-    async def slow(completions: list[str], **_: Any) -> list[float]:
-        await asyncio.sleep(0.4)
-        return [1.0]
-
-    assert scored(slow, timeout=1.0, concurrency=1) == [1.0, 1.0, 1.0]
-
-
-@pytest.mark.parametrize("concurrency", [1, 2, 8])
-def test_rows_are_asked_at_once_but_no_more_than_allowed(kind: str, concurrency: int) -> None:
-    judge = Judge(at_once=min(concurrency, 3))
-    options = {"concurrency": concurrency, "timeout": LONG}
-    assert scored(getattr(judge, kind), **options) == [1.0, 3.0, 2.0]
-    assert sorted(judge.calls) == [["a"], ["bbb"], ["cc"]]
-    assert judge.most == min(concurrency, 3)
-
-
 def test_a_row_keeps_its_columns_and_the_trainers_things() -> None:
     seen: dict[str, Any] = {}
     metrics: list[tuple[str, float]] = []
@@ -364,22 +209,3 @@ def test_terms_that_compare_rows_are_not_asked_row_by_row() -> None:
 def test_impossible_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         CallOptions(**options)
-
-
-def test_a_call_that_hangs_does_not_keep_the_process_from_ending() -> None:
-    code = """
-import time
-from rewards.calling import CallOptions, with_options
-
-def hangs(**_):
-    time.sleep(600)
-
-try:
-    with_options(hangs, CallOptions(timeout=0.05))(completions=["a"])
-except Exception as error:
-    print(error)
-"""
-    command = [sys.executable, "-c", code]
-    result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60)
-    assert result.stdout.startswith("reward 'hangs' gave no answer within 0.05 s.")
-    assert (result.stderr, result.returncode) == ("", 0)
