@@ -40,13 +40,7 @@ BATCH = 2000
 
 def only(sure: Clustered, study: int) -> Clustered:
     one = slice(study, study + 1)
-    return Clustered(
-        sure.rate[one],
-        sure.variance[one],
-        sure.degrees_of_freedom[one],
-        sure.effective_votes[one],
-        sure.components[one],
-    )
+    return Clustered(*(getattr(sure, name)[one] for name in Clustered.__slots__))
 
 
 def plain_bootstrap(votes: np.ndarray, given: np.ndarray, seed: int) -> Sequence[float]:

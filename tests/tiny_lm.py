@@ -22,16 +22,22 @@ def tiny_tokenizer() -> Any:
     )
 
 
+SIZES: dict[str, Any] = {
+    "vocab_size": len(CHARACTERS) + 2,
+    "hidden_size": 16,
+    "intermediate_size": 32,
+    "num_attention_heads": 2,
+}
+"""Of every tiny model whose tokenizer is this one."""
+
+
 def tiny_llama(layers: int = 2) -> Any:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=len(CHARACTERS) + 2,
-        hidden_size=16,
-        intermediate_size=32,
+        **SIZES,
         num_hidden_layers=layers,
-        num_attention_heads=2,
         num_key_value_heads=1,
         max_position_embeddings=256,
         initializer_range=0.5,  # far from uniform, so that a wrong position shows
@@ -57,11 +63,8 @@ def write_tiny_encoder(folder: Path) -> Path:
     torch.manual_seed(0)
     parts = folder / "parts"
     config = BertConfig(
-        vocab_size=len(CHARACTERS) + 2,
-        hidden_size=16,
-        intermediate_size=32,
+        **SIZES,
         num_hidden_layers=1,
-        num_attention_heads=2,
         max_position_embeddings=256,
     )
     BertModel(config).save_pretrained(parts)

@@ -40,15 +40,8 @@ class PromptedPolicy:
     def load(cls, folder: Path, *, name: str = "") -> PromptedPolicy:
         """The rewriter in a folder that `train.py grpo` wrote."""
         settings = read_rewriter(folder)
-        return cls(
-            settings.model,
-            adapter=folder,
-            max_new_tokens=settings.max_new_tokens,
-            max_prompt_tokens=settings.max_prompt_tokens,
-            temperature=settings.temperature,
-            top_p=settings.top_p,
-            name=name or str(folder),
-        )
+        options = settings.options()
+        return cls(settings.model, adapter=folder, name=name or str(folder), **options)
 
     def rewrite(self, exchanges: Sequence[Exchange], *, seed: int) -> list[Rewrite]:
         replies = self.replies(exchanges, seed=seed)

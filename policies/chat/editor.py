@@ -39,15 +39,8 @@ class ChatEditor:
     def load(cls, folder: Path, *, name: str = "") -> ChatEditor:
         """The editor in a folder that `train.py grpo --actions edits` wrote."""
         settings = read_rewriter(folder, EDITOR)
-        return cls(
-            settings.model,
-            adapter=folder,
-            max_new_tokens=settings.max_new_tokens,
-            max_prompt_tokens=settings.max_prompt_tokens,
-            temperature=settings.temperature,
-            top_p=settings.top_p,
-            name=name or str(folder),
-        )
+        options = settings.options()
+        return cls(settings.model, adapter=folder, name=name or str(folder), **options)
 
     def rewrite(self, exchanges: Sequence[Exchange], *, seed: int) -> list[Rewrite]:
         answers = self.answers(exchanges, seed=seed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -37,6 +38,15 @@ class RewriterSettings:
 
     def __post_init__(self) -> None:
         check_bounds(self)
+
+    def options(self) -> dict[str, Any]:
+        """What a chat policy is built with, beside its model."""
+        return {
+            "max_new_tokens": self.max_new_tokens,
+            "max_prompt_tokens": self.max_prompt_tokens,
+            "temperature": self.temperature,
+            "top_p": self.top_p,
+        }
 
 
 def with_adapter(model: torch.nn.Module, folder: Path) -> torch.nn.Module:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from policies.reading.settings import SamplingSettings
 from rewriting.errors import UserError
 from rewriting.runtime.files.policy_files import FILE, read_policy, write_policy
-from rewriting.runtime.settings import check_bounds, setting
+from rewriting.runtime.settings import borrowed, check_bounds, setting
 
 KIND: Final = "edit_policy"
 
@@ -47,14 +48,8 @@ class EditSettings:
     max_new_tokens: int = setting(
         40, "Maximum length of a new sentence, in tokens.", least=1, greatest=10_000_000
     )
-    temperature: float = setting(1.0, "Sampling temperature.", above=0)
-    top_p: float = setting(
-        1.0,
-        "Nucleus sampling: probability mass that is kept. Below 1, tokens cut off have "
-        "log-probability -inf, in the reference too: for use, not for training.",
-        above=0,
-        greatest=1,
-    )
+    temperature: float = borrowed(SamplingSettings, "temperature")
+    top_p: float = borrowed(SamplingSettings, "top_p")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lora_layers", tuple(self.lora_layers))  # from a file, a list

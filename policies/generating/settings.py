@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from policies.reading.settings import SamplingSettings
 from rewriting.errors import UserError
 from rewriting.runtime.files.policy_files import FILE, read_policy, write_policy
-from rewriting.runtime.settings import check_bounds, setting
+from rewriting.runtime.settings import borrowed, check_bounds, setting
 
 KIND: Final = "generator"
 ADAPTERS: Final = ("prefix", "lora", "none")
@@ -39,14 +40,8 @@ class GeneratorSettings:
         least=1,
         greatest=10_000_000,
     )
-    temperature: float = setting(1.0, "Sampling temperature.", above=0)
-    top_p: float = setting(
-        1.0,
-        "Nucleus sampling: probability mass that is kept. Below 1, tokens cut off have "
-        "log-probability -inf, in the reference too: for use, not for training.",
-        above=0,
-        greatest=1,
-    )
+    temperature: float = borrowed(SamplingSettings, "temperature")
+    top_p: float = borrowed(SamplingSettings, "top_p")
     value_width: int = setting(
         128, "Width of the value head's hidden layer.", least=1, greatest=16_384
     )

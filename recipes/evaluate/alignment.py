@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recipes.shared.tables import cell, may_write, percent, print_table
+from recipes.shared.tables import TableSettings, cell, may_write, percent, print_table
 from rewriting.errors import UserError
+from rewriting.runtime.settings import borrowed
 
 if TYPE_CHECKING:
     from rewriting.data.appraisals import AppraisedExchange
@@ -60,8 +61,8 @@ class Config:
     seed: int = field(
         default=0, metadata={"help": "Seed for drawing the moved replies and for the bootstrap."}
     )
-    json: str = field(default="", metadata={"help": "Write the figures to this JSON file."})
-    overwrite: bool = field(default=False, metadata={"help": "Replace an existing JSON file."})
+    json: str = borrowed(TableSettings, "json")
+    overwrite: bool = borrowed(TableSettings, "overwrite_json")
 
 
 def run(config: Config) -> dict[str, Any]:

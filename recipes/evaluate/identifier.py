@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from recipes.shared.tables import may_write, percent, print_table
+from recipes.shared.tables import TableSettings, may_write, percent, print_table
 from rewriting.exchange import MECHANISMS
+from rewriting.runtime.settings import borrowed
 
 MEASURES = ("accuracy", "macro_f1", "token_f1", "iou_f1", "n")
 
@@ -26,22 +27,11 @@ class Config:
             "judge:MODEL, or ensemble:NAME,NAME."
         },
     )
-    data: str = field(
-        default="sample:test",
-        metadata={"help": "Labelled exchanges: a file, a folder, sample[:split], or a hub id."},
-    )
-    split: str = field(
-        default="all",
-        metadata={
-            "help": "Use only the rows of this split by seeker: train, dev or test; all: every row."
-        },
-    )
-    limit: int = field(
-        default=0,
-        metadata={"help": "Maximum number of rows to use, starting from the first; 0: all."},
-    )
-    json: str = field(default="", metadata={"help": "Write the figures to this JSON file."})
-    overwrite: bool = field(default=False, metadata={"help": "Replace an existing JSON file."})
+    data: str = borrowed(TableSettings, "labelled_data")
+    split: str = borrowed(TableSettings, "split")
+    limit: int = borrowed(TableSettings, "limit")
+    json: str = borrowed(TableSettings, "json")
+    overwrite: bool = borrowed(TableSettings, "overwrite_json")
 
 
 def run(config: Config) -> dict[str, Any]:

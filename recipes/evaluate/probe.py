@@ -12,8 +12,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from recipes.shared.tables import may_write, percent, print_table
+from recipes.shared.tables import TableSettings, may_write, percent, print_table
 from rewriting.errors import UserError
+from rewriting.runtime.settings import borrowed
 
 DEFAULT_REWARDS = (
     "{empathy_change: 1, fluency: 1, coherence: {neutral: null}, mutual_information: 1, "
@@ -57,13 +58,10 @@ class Config:
         default=90,
         metadata={"help": "Maximum number of contexts that the reward terms are computed on."},
     )
-    limit: int = field(
-        default=0,
-        metadata={"help": "Maximum number of rows to use, starting from the first; 0: all."},
-    )
+    limit: int = borrowed(TableSettings, "limit")
     seed: int = field(default=0, metadata={"help": "Seed for drawing the place of each insertion."})
-    json: str = field(default="", metadata={"help": "Write the figures to this JSON file."})
-    overwrite: bool = field(default=False, metadata={"help": "Replace an existing JSON file."})
+    json: str = borrowed(TableSettings, "json")
+    overwrite: bool = borrowed(TableSettings, "overwrite_json")
 
 
 def run(config: Config) -> dict[str, Any]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
-from rewriting.data.load import SAMPLE
-from rewriting.errors import UserError
+from recipes.shared.sources import labelled_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +19,11 @@ class Sentence:
 
 def sentences(data: str, split: str) -> list[Sentence]:
     """The sentences of one part, of the bundled files or those in a folder; a bad line is named."""
-    path = Path(data or SAMPLE) / f"kindness_{split}.jsonl"
-    if not path.is_file():
-        raise UserError(f"{path}: there is no such file; --data names the folder that holds it.")
-    found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        try:
-            row = json.loads(line)
-            if not isinstance(row["hurts"], bool):
-                raise TypeError(f"hurts is {row['hurts']!r}")
-            found.append(Sentence(str(row["text"]), row["hurts"], str(row.get("kind", ""))))
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            message = (
-                f"{path}, line {number}: a line needs `text` and `hurts`, true or false ({error})."
-            )
-            raise UserError(message) from error
-    return found
+    needs = "`text` and `hurts`, true or false"
+    return labelled_lines(data, f"kindness_{split}.jsonl", _sentence, needs)
+
+
+def _sentence(row: Any) -> Sentence:
+    if not isinstance(row["hurts"], bool):
+        raise TypeError(f"hurts is {row['hurts']!r}")
+    return Sentence(str(row["text"]), row["hurts"], str(row.get("kind", "")))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import random
-from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
 
 from rewriting.data import Split, load_exchanges, split_of, without_duplicates
 from rewriting.data.headers import parse_columns
+from rewriting.data.load import SAMPLE
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
 from rewriting.runtime.seeds import derive_seed
@@ -112,6 +115,24 @@ def known_levels(exchanges: Iterable[Exchange]) -> list[Exchange]:
         for exchange in exchanges
         if exchange.empathy is not None and (exchange.extra.get("contrast") or {}).get("fits", True)
     ]
+
+
+def labelled_lines(folder: str, name: str, make: Callable[[Any], T], needs: str) -> list[T]:
+    """What `make` gives for each line of a bundled file, or of one in a folder of the same name.
+
+    needs: what a line has to hold, for the message about a bad one.
+    """
+    path = Path(folder or SAMPLE) / name
+    if not path.is_file():
+        raise UserError(f"{path}: there is no such file; --data names the folder that holds it.")
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            found.append(make(json.loads(line)))
+        except (ValueError, KeyError, TypeError) as error:
+            message = f"{path}, line {number}: a line needs {needs} ({error})."
+            raise UserError(message) from error
+    return found
 
 
 def other_responses(exchanges: Sequence[Exchange]) -> list[str]:

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 TEMPERATURES: Final = [math.exp(place / 50) for place in range(-100, 101)]  # 0.14 … 7.4
 """The grid that recipes choose the temperature of a calibrated model from."""
+TUNED: Final[dict[str, Any]] = {
+    "weight_decay": 0.01,
+    "rate_factors": {"head": 2.0},
+    "average": 0.98,
+}
+"""How an encoder with LoRA and its heads are trained, whatever they learn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +77,17 @@ def output_field(recipe: str, what: str = "model") -> Any:
         "resume a run."
     )
     return field(default=f"runs/{recipe}", metadata={"help": told})
+
+
+def by_epochs(config: Any, num_rows: int) -> dict[str, int]:
+    """The options of a run of whole passes over the rows, which is measured after each of them."""
+    steps = max(1, num_rows // config.batch_size)
+    return {
+        "steps": config.epochs * steps,
+        "micro_batch_size": config.batch_size,
+        "eval_every": steps,
+        "save_every": steps,
+    }
 
 
 def train_supervised(

@@ -1,12 +1,38 @@
-"""Tables on the screen, and results that are not replaced unasked."""
+"""What the tables share: fields of their settings, how they are shown, and no result is lost."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rewriting.errors import UserError
+from rewriting.runtime.settings import setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSettings:
+    """Fields that several tables borrow."""
+
+    data: str = setting("sample:test", "Exchanges: a file, a folder, sample[:split], or a hub id.")
+    labelled_data: str = setting(
+        "sample:test", "Labelled exchanges: a file, a folder, sample[:split], or a hub id."
+    )
+    split: str = setting(
+        "all", "Use only the rows of this split by seeker: train, dev or test; all: every row."
+    )
+    limit: int = setting(0, "Maximum number of rows to use, starting from the first; 0: all.")
+    language_model: str = setting(
+        "smollm2-135m", "Language model that perplexity is measured with."
+    )
+    json: str = setting("", "Write the figures to this JSON file.")
+    html: str = setting("", "Write the report to this HTML file.")
+    samples: int = setting(
+        40, "Number of exchanges that the report shows, spread evenly over the rows."
+    )
+    overwrite: bool = setting(False, "Replace existing files.")
+    overwrite_json: bool = setting(False, "Replace an existing JSON file.")
 
 
 def may_write(path: str, overwrite: bool) -> None:

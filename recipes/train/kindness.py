@@ -21,7 +21,7 @@ from recipes.shared.cards import command, write_card
 from recipes.shared.ending import tell_ending
 from recipes.shared.kindness_sentences import Sentence, sentences
 from recipes.shared.settings import Shared
-from recipes.shared.supervised import Supervised, output_field, train_supervised
+from recipes.shared.supervised import TUNED, Supervised, by_epochs, output_field, train_supervised
 from rewriting.errors import UserError
 from rewriting.runtime.settings import borrowed
 from rewriting.statistics.classification import auroc
@@ -118,7 +118,6 @@ def run(config: Config) -> dict[str, Any]:
     set_seed(config.seed)
     model = KindnessModel(config.encoder, config.rank, config.max_tokens, config.layers)
     model.to(accelerator.device)
-    per_epoch = max(1, len(rows) // config.batch_size)
     best = train_supervised(
         "kindness",
         config,
@@ -127,14 +126,9 @@ def run(config: Config) -> dict[str, Any]:
         lambda batch: hurt_loss(model, batch, config.smoothing),
         rows,
         dev,
-        steps=config.epochs * per_epoch,
-        micro_batch_size=config.batch_size,
-        weight_decay=0.01,
-        eval_every=per_epoch,
-        save_every=per_epoch,
         chosen_afterwards=("bar", "test"),
-        rate_factors={"head": 2.0},
-        average=0.98,
+        **by_epochs(config, len(rows)),
+        **TUNED,
     )
     if not accelerator.is_main_process:
         return {}

@@ -26,7 +26,6 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, normalize
 
 from rewards.reading.labelled import Label, Page
-from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS
 from rewriting.runtime.cache import BatchedScores
 from rewriting.runtime.files.model_files import (
@@ -34,9 +33,9 @@ from rewriting.runtime.files.model_files import (
     read_model_settings,
     write_model_settings,
 )
-from rewriting.runtime.files.tensors import load_tensors, save_tensors
+from rewriting.runtime.files.tensors import save_tensors
 from rewriting.runtime.language_models.pair_encoder import PairEncoder, Row
-from rewriting.runtime.language_models.tuned_encoder import load_trained, ready, trained_tensors
+from rewriting.runtime.language_models.tuned_encoder import fill, ready, trained_tensors
 from rewriting.runtime.models.hub import found_folder
 
 SHIPPED = Path(__file__).parent.parent / "shipped" / "sense"
@@ -137,15 +136,8 @@ class SenseModel(nn.Module):
 
     def save(self, folder: Path, **facts: Any) -> None:
         """Write what was trained, and how to build the rest."""
-        encoder = self.encode
-        settings = {
-            "encoder": encoder.name,
-            "rank": encoder.rank,
-            "max_tokens": encoder.max_tokens,
-            "layers": encoder.layers,
-            "frozen_layers": encoder.frozen_layers,
-            "bar": self.bar,
-        }
+        settings = self.encode.settings()
+        settings |= {"frozen_layers": self.encode.frozen_layers, "bar": self.bar}
         save_tensors(trained_tensors(self), folder / WEIGHTS)
         write_model_settings(folder, SETTINGS, settings | facts, weights=WEIGHTS)
 
@@ -164,8 +156,7 @@ class SenseModel(nn.Module):
     def fill(self, path: Path) -> None:
         """Take the trained weights of a folder, for use or to go on training from them."""
         read_settings(path, checked=True)
-        if misfit := load_trained(self, load_tensors(path / WEIGHTS)):
-            raise UserError(f"{path}: weights and settings do not fit each other: {misfit}.")
+        fill(self, path / WEIGHTS)
 
     @classmethod
     def shared(cls, batch_size: int = 1) -> SenseModel:

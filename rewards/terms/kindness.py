@@ -19,17 +19,16 @@ import torch
 from torch import Tensor, nn
 
 from rewards.terms.contrast import new_of_rows
-from rewriting.errors import UserError
 from rewriting.runtime.cache import BatchedScores
 from rewriting.runtime.files.model_files import (
     one_line_where_unfit,
     read_model_settings,
     write_model_settings,
 )
-from rewriting.runtime.files.tensors import load_tensors, save_tensors
+from rewriting.runtime.files.tensors import save_tensors
 from rewriting.runtime.language_models.tuned_encoder import (
     TunedEncoder,
-    load_trained,
+    fill,
     ready,
     trained_tensors,
 )
@@ -116,15 +115,9 @@ class KindnessModel(nn.Module):
         return [value if text.strip() else 0.0 for text, value in pairs]
 
     def save(self, folder: Path) -> None:
-        encoder = self.encode
-        settings = {
-            "encoder": encoder.name,
-            "rank": encoder.rank,
-            "max_tokens": encoder.max_tokens,
-            "layers": encoder.layers,
-        }
+        settings = self.encode.settings() | {"bar": self.bar}
         save_tensors(trained_tensors(self), folder / WEIGHTS)
-        write_model_settings(folder, SETTINGS, settings | {"bar": self.bar}, weights=WEIGHTS)
+        write_model_settings(folder, SETTINGS, settings, weights=WEIGHTS)
 
     @classmethod
     def load(cls, folder: Path | str = SHIPPED, *, batch_size: int = 1) -> Self:
@@ -133,8 +126,7 @@ class KindnessModel(nn.Module):
         settings = read_model_settings(path, SETTINGS, weights=WEIGHTS, called="kindness model")
         with one_line_where_unfit(path / SETTINGS):
             model = cls(**settings, batch_size=batch_size)
-        if misfit := load_trained(model, load_tensors(path / WEIGHTS)):
-            raise UserError(f"{path}: weights and {SETTINGS} do not fit each other: {misfit}.")
+        fill(model, path / WEIGHTS, SETTINGS)
         model.encode.merge()
         return ready(model)
 

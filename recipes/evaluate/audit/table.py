@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.shared.settings import PARTNER_REWARDS
-from recipes.shared.tables import may_write, print_table
+from recipes.shared.tables import TableSettings, may_write, print_table
 from rewriting.errors import UserError
+from rewriting.runtime.settings import borrowed
 
 if TYPE_CHECKING:
     from rewards.audit.audit import Audit, Item, Round
@@ -56,12 +57,7 @@ class Config:
             "hub id."
         },
     )
-    split: str = field(
-        default="all",
-        metadata={
-            "help": "Use only the rows of this split by seeker: train, dev or test; all: every row."
-        },
-    )
+    split: str = borrowed(TableSettings, "split")
     stock: str = field(
         default="",
         metadata={
@@ -96,9 +92,9 @@ class Config:
             "help": "Seed for drawing other posts' sentences, and the posts that --html shows."
         },
     )
-    json: str = field(default="", metadata={"help": "Write the figures to this JSON file."})
-    html: str = field(default="", metadata={"help": "Write the report to this HTML file."})
-    overwrite: bool = field(default=False, metadata={"help": "Replace existing files."})
+    json: str = borrowed(TableSettings, "json")
+    html: str = borrowed(TableSettings, "html")
+    overwrite: bool = borrowed(TableSettings, "overwrite")
 
 
 def run(config: Config) -> dict[str, Any]:

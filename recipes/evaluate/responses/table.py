@@ -17,10 +17,11 @@ from typing import Any
 
 from recipes.evaluate.responses.systems import Writers, measured, summary, write_outputs
 from recipes.shared.systems import parse_systems
-from recipes.shared.tables import may_write, print_table
+from recipes.shared.tables import TableSettings, may_write, print_table
 from rewriting import Exchange, UserError
 from rewriting.measures.measure import with_interval
 from rewriting.measures.responses import RESPONSE_MEASURES, Response
+from rewriting.runtime.settings import borrowed
 
 
 @dataclass
@@ -34,20 +35,9 @@ class Config:
             "(an untrained language model), or a file of outputs; label=… names one."
         },
     )
-    data: str = field(
-        default="sample:test",
-        metadata={"help": "Exchanges: a file, a folder, sample[:split], or a hub id."},
-    )
-    split: str = field(
-        default="all",
-        metadata={
-            "help": "Use only the rows of this split by seeker: train, dev or test; all: every row."
-        },
-    )
-    limit: int = field(
-        default=0,
-        metadata={"help": "Maximum number of rows to use, starting from the first; 0: all."},
-    )
+    data: str = borrowed(TableSettings, "data")
+    split: str = borrowed(TableSettings, "split")
+    limit: int = borrowed(TableSettings, "limit")
     shuffle: bool = field(
         default=False,
         metadata={
@@ -61,10 +51,7 @@ class Config:
             "folder of train.py, judge:MODEL, or ensemble:NAME,NAME."
         },
     )
-    language_model: str = field(
-        default="smollm2-135m",
-        metadata={"help": "Language model that perplexity is measured with."},
-    )
+    language_model: str = borrowed(TableSettings, "language_model")
     temperature: float = field(
         default=0.0,
         metadata={"help": "Sampling temperature of all generators; 0: that of each policy."},
@@ -76,14 +63,9 @@ class Config:
     seed: int = field(
         default=0, metadata={"help": "Seed for sampling the responses and for the intervals."}
     )
-    json: str = field(default="", metadata={"help": "Write the figures to this JSON file."})
-    html: str = field(default="", metadata={"help": "Write the report to this HTML file."})
-    samples: int = field(
-        default=40,
-        metadata={
-            "help": "Number of exchanges that the report shows, spread evenly over the rows."
-        },
-    )
+    json: str = borrowed(TableSettings, "json")
+    html: str = borrowed(TableSettings, "html")
+    samples: int = borrowed(TableSettings, "samples")
     outputs: str = field(
         default="",
         metadata={
@@ -91,7 +73,7 @@ class Config:
             "are not written."
         },
     )
-    overwrite: bool = field(default=False, metadata={"help": "Replace existing files."})
+    overwrite: bool = borrowed(TableSettings, "overwrite")
 
 
 def run(config: Config) -> dict[str, Any]:

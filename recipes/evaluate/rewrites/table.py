@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 from recipes.evaluate.rewrites.comparison import chosen_system, differences
 from recipes.shared.outcomes import Assessor, Scorer, measured, open_judge_term, summary
 from recipes.shared.systems import ORIGINAL, check_system, parse_systems, rewrites_of
-from recipes.shared.tables import may_write, print_table
+from recipes.shared.tables import TableSettings, may_write, print_table
 from rewriting import Exchange, UserError
 from rewriting.exchange import MECHANISMS
 from rewriting.measures.measure import with_interval
 from rewriting.measures.rewrites import INITIAL, Assessed, Outcome, measure_of
+from rewriting.runtime.settings import borrowed
 
 if TYPE_CHECKING:
     from rewriting.report.curves import Curve
@@ -46,20 +47,9 @@ class Config:
             "help": "System that the others are compared with in paired tests; '': the first one."
         },
     )
-    data: str = field(
-        default="sample:test",
-        metadata={"help": "Exchanges: a file, a folder, sample[:split], or a hub id."},
-    )
-    split: str = field(
-        default="all",
-        metadata={
-            "help": "Use only the rows of this split by seeker: train, dev or test; all: every row."
-        },
-    )
-    limit: int = field(
-        default=0,
-        metadata={"help": "Maximum number of rows to use, starting from the first; 0: all."},
-    )
+    data: str = borrowed(TableSettings, "data")
+    split: str = borrowed(TableSettings, "split")
+    limit: int = borrowed(TableSettings, "limit")
     max_empathy: int = field(
         default=6,
         metadata={
@@ -74,10 +64,7 @@ class Config:
             "hub id of what train.py wrote, judge:MODEL, or ensemble:NAME,NAME."
         },
     )
-    language_model: str = field(
-        default="smollm2-135m",
-        metadata={"help": "Language model that perplexity is measured with."},
-    )
+    language_model: str = borrowed(TableSettings, "language_model")
     sentence_encoder: str = field(
         default="minilm-l6",
         metadata={"help": "Sentence encoder that specificity is measured with."},
@@ -102,21 +89,16 @@ class Config:
     seed: int = field(
         default=0, metadata={"help": "Seed for sampling the rewrites and for the intervals."}
     )
-    json: str = field(default="", metadata={"help": "Write the figures to this JSON file."})
-    html: str = field(default="", metadata={"help": "Write the report to this HTML file."})
-    samples: int = field(
-        default=40,
-        metadata={
-            "help": "Number of exchanges that the report shows, spread evenly over the rows."
-        },
-    )
+    json: str = borrowed(TableSettings, "json")
+    html: str = borrowed(TableSettings, "html")
+    samples: int = borrowed(TableSettings, "samples")
     log: str = field(
         default="",
         metadata={
             "help": "The log.jsonl of a training run, whose curves the report shows; '': none."
         },
     )
-    overwrite: bool = field(default=False, metadata={"help": "Replace existing files."})
+    overwrite: bool = borrowed(TableSettings, "overwrite")
 
 
 def run(config: Config) -> dict[str, Any]:

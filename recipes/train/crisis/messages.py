@@ -9,10 +9,10 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
+from recipes.shared.sources import labelled_lines
 from rewriting.data.load import SAMPLE
-from rewriting.errors import UserError
 from rewriting.safety.rules.spelling import folded, plain_words
 
 KIND_OF_REGISTER = {
@@ -58,24 +58,15 @@ class Message:
 
 def messages(folder: str, part: str) -> list[Message]:
     """The messages of one part of the corpus as the reader gets them; a bad line is named."""
-    path = Path(folder or SAMPLE) / f"crisis_{part}.jsonl"
-    if not path.is_file():
-        raise UserError(f"{path}: there is no such file; --data names the folder that holds it.")
-    found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        try:
-            row = json.loads(line)
-            if row["label"] not in LABELS:
-                raise ValueError(f"label is {row['label']!r}")
-            register, language = str(row.get("register", "")), str(row.get("language", "en"))
-            found.append(Message(str(row["text"]), row["label"] == "crisis", register, language))
-        except (ValueError, KeyError, TypeError) as error:
-            message = (
-                f"{path}, line {number}: a line needs `text` and `label`, crisis or benign "
-                f"({error})."
-            )
-            raise UserError(message) from error
-    return found
+    needs = "`text` and `label`, crisis or benign"
+    return labelled_lines(folder, f"crisis_{part}.jsonl", _message, needs)
+
+
+def _message(row: Any) -> Message:
+    if row["label"] not in LABELS:
+        raise ValueError(f"label is {row['label']!r}")
+    register, language = str(row.get("register", "")), str(row.get("language", "en"))
+    return Message(str(row["text"]), row["label"] == "crisis", register, language)
 
 
 def ordinary_posts() -> tuple[list[Message], list[Message]]:

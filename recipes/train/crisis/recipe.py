@@ -19,7 +19,7 @@ from recipes.shared.accelerator import supervised_accelerator
 from recipes.shared.cards import write_card
 from recipes.shared.ending import tell_ending
 from recipes.shared.settings import Shared
-from recipes.shared.supervised import Supervised, output_field, train_supervised
+from recipes.shared.supervised import TUNED, Supervised, by_epochs, output_field, train_supervised
 from recipes.train.crisis.figures import card, choose_bars, fit_temperature, measure
 from recipes.train.crisis.messages import (
     Message,
@@ -139,7 +139,6 @@ def run(config: Config) -> dict[str, Any]:
     set_seed(config.seed)
     reader = CrisisReader(config.encoder, config.rank, config.max_tokens, config.layers)
     reader.to(accelerator.device)
-    per_epoch = max(1, len(rows) // config.batch_size)
     best = train_supervised(
         "crisis",
         config,
@@ -148,14 +147,9 @@ def run(config: Config) -> dict[str, Any]:
         lambda batch: crisis_loss(reader, batch, config.smoothing, config.kind_weight),
         rows,
         dev,
-        steps=config.epochs * per_epoch,
-        micro_batch_size=config.batch_size,
-        weight_decay=0.01,
-        eval_every=per_epoch,
-        save_every=per_epoch,
         chosen_afterwards=CHOSEN_AFTERWARDS,
-        rate_factors={"head": 2.0},
-        average=0.98,
+        **by_epochs(config, len(rows)),
+        **TUNED,
     )
     if not accelerator.is_main_process:
         return {}

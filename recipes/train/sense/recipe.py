@@ -19,7 +19,7 @@ from recipes.shared.accelerator import supervised_accelerator
 from recipes.shared.cards import write_card
 from recipes.shared.ending import tell_ending
 from recipes.shared.settings import Shared
-from recipes.shared.supervised import Supervised, train_supervised
+from recipes.shared.supervised import TUNED, Supervised, train_supervised
 from recipes.train.sense.figures import card, fitted_bars, gate_bar, measure
 from recipes.train.sense.pages import labelled_exchanges, pages_of
 from rewriting.runtime.settings import borrowed
@@ -173,13 +173,11 @@ def run(config: Config) -> dict[str, Any]:
         pages,
         dev,
         steps=steps,
-        weight_decay=0.01,
         eval_every=every,
         save_every=every,
         chosen_afterwards=("test",),
         size=lambda page: page.size,
-        rate_factors={"head": 2.0},
-        average=0.98,
+        **TUNED,
     )
     if not accelerator.is_main_process:
         return {}

@@ -6,6 +6,7 @@ Legend: N texts, T tokens, D width of a vector.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from torch.nn.functional import normalize
 
 from rewriting.errors import UserError
 from rewriting.runtime.batches import batches_by_length, max_padding
+from rewriting.runtime.files.tensors import load_tensors
 from rewriting.runtime.language_models.lora import add_lora
 from rewriting.runtime.models.named import load_encoder
 
@@ -73,6 +75,15 @@ class TunedEncoder(nn.Module):
         """The ids of a text, cut; a blank text is one padding token."""
         found: Any = self.tokenizer(text, truncation=True, max_length=self.max_tokens)
         return found["input_ids"] or [self.tokenizer.pad_token_id or 0]
+
+    def settings(self) -> dict[str, Any]:
+        """What the encoder is built from again, as it is written beside its weights."""
+        return {
+            "encoder": self.name,
+            "rank": self.rank,
+            "max_tokens": self.max_tokens,
+            "layers": self.layers,
+        }
 
     def merge(self) -> None:
         """Add the LoRA matrices into the weights, so that they cost nothing in use."""
@@ -148,3 +159,14 @@ def load_trained(module: nn.Module, tensors: dict[str, Tensor]) -> str | None:
             return f"{name} has another shape"
     module.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, strict=False)
     return None
+
+
+def fill(module: nn.Module, weights: Path, settings: str = "settings") -> None:
+    """Put the weights of a file in their places; weights of another module are refused.
+
+    settings: the file that the module was built from, for the message.
+    """
+    if misfit := load_trained(module, load_tensors(weights)):
+        raise UserError(
+            f"{weights.parent}: weights and {settings} do not fit each other: {misfit}."
+        )

@@ -20,17 +20,16 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from rewriting.errors import UserError
 from rewriting.runtime.cache import BatchedScores
 from rewriting.runtime.files.model_files import (
     one_line_where_unfit,
     read_model_settings,
     write_model_settings,
 )
-from rewriting.runtime.files.tensors import load_tensors, save_tensors
+from rewriting.runtime.files.tensors import save_tensors
 from rewriting.runtime.language_models.tuned_encoder import (
     TunedEncoder,
-    load_trained,
+    fill,
     ready,
     trained_tensors,
 )
@@ -146,12 +145,7 @@ class CrisisReader(nn.Module):
         ]
 
     def save(self, folder: Path) -> None:
-        encoder = self.encode
-        settings = {
-            "encoder": encoder.name,
-            "rank": encoder.rank,
-            "max_tokens": encoder.max_tokens,
-            "layers": encoder.layers,
+        settings = self.encode.settings() | {
             "temperature": self.temperature,
             "bars": asdict(self.bars),
         }
@@ -166,8 +160,7 @@ class CrisisReader(nn.Module):
         with one_line_where_unfit(path / SETTINGS):
             bars = Bars(**settings.pop("bars"))
             reader = cls(**settings, bars=bars, batch_size=batch_size)
-        if misfit := load_trained(reader, load_tensors(path / WEIGHTS)):
-            raise UserError(f"{path}: weights and {SETTINGS} do not fit each other: {misfit}.")
+        fill(reader, path / WEIGHTS, SETTINGS)
         reader.encode.merge()
         return ready(reader)
 

@@ -15,7 +15,7 @@ from policies.reading.windows import attention_window, check_window
 from rewriting.errors import UserError
 from rewriting.runtime.language_models.backbone import Backbone
 from tests.policies.editing.tiny_agents import STATES, tiny_backbone
-from tests.tiny_lm import CHARACTERS, tiny_tokenizer
+from tests.tiny_lm import SIZES, tiny_tokenizer
 
 
 def tiny_gemma(window: int) -> Any:
@@ -24,11 +24,8 @@ def tiny_gemma(window: int) -> Any:
 
     torch.manual_seed(0)
     config = Gemma3TextConfig(
-        vocab_size=len(CHARACTERS) + 2,
-        hidden_size=16,
-        intermediate_size=32,
+        **SIZES,
         num_hidden_layers=2,
-        num_attention_heads=2,
         num_key_value_heads=1,
         head_dim=8,
         max_position_embeddings=256,

@@ -21,6 +21,7 @@ from recipes.train.kindness import (
     run,
 )
 from rewards.terms.kindness import KindnessModel
+from tests.recipes.train.small import SMALL
 from tests.rewards.reading.tiny import write_tiny_bert
 
 ROWS = [
@@ -51,12 +52,7 @@ def config(given: Path, output: Path, **changes: Any) -> Config:
         "data": str(given),
         "counterfactuals": "",
         "encoder": str(given / "encoder"),
-        "layers": 1,
-        "rank": 2,
-        "max_tokens": 24,
-        "epochs": 1,
-        "batch_size": 4,
-        "learning_rate": 0.01,
+        **SMALL,
     }
     return Config(**(settings | changes))
 

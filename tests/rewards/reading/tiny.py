@@ -6,7 +6,7 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-from tests.tiny_lm import CHARACTERS, tiny_tokenizer
+from tests.tiny_lm import SIZES, tiny_tokenizer
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -17,11 +17,8 @@ def write_tiny_bert(folder: Path) -> Path:
 
     torch.manual_seed(0)
     config = BertConfig(
-        vocab_size=len(CHARACTERS) + 2,
-        hidden_size=16,
-        intermediate_size=32,
+        **SIZES,
         num_hidden_layers=1,
-        num_attention_heads=2,
         max_position_embeddings=128,
         initializer_range=0.2,  # wide, so that texts differ
     )
@@ -46,11 +43,8 @@ def write_tiny_mpnet(folder: Path) -> Path:
 
     torch.manual_seed(0)
     config = MPNetConfig(
-        vocab_size=len(CHARACTERS) + 2,
-        hidden_size=16,
-        intermediate_size=32,
+        **SIZES,
         num_hidden_layers=2,
-        num_attention_heads=2,
         max_position_embeddings=160,
         initializer_range=0.2,
     )
@@ -65,11 +59,8 @@ def write_tiny_qwen(folder: Path) -> Path:
 
     torch.manual_seed(0)
     config = Qwen2Config(
-        vocab_size=len(CHARACTERS) + 2,
-        hidden_size=16,
-        intermediate_size=32,
+        **SIZES,
         num_hidden_layers=2,
-        num_attention_heads=2,
         num_key_value_heads=1,
         max_position_embeddings=160,
         initializer_range=0.2,

@@ -1,15 +1,10 @@
 """A desk without models, and a server around it: on a port, or without one."""
 
-import asyncio
 import io
 import json
-import socket
-import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import uvicorn
 from starlette.testclient import TestClient
 
 from rewriting.changes import changes
@@ -17,6 +12,7 @@ from rewriting.exchange import MECHANISMS, Exchange
 from rewriting.serve.limits import Limits
 from rewriting.serve.logs import Log
 from rewriting.serve.server import RewritingServer, settings
+from tests.rewriting.listening import Listening
 
 KIND = "That must hurt."
 POST = {"seeker_post": "I failed the exam again.", "response_post": "Start earlier next time."}
@@ -146,24 +142,17 @@ class Site:
         return [json.loads(line) for line in self.stream.getvalue().splitlines()]
 
 
-class Served:
+class Served(Listening):
     """The same on a port of this machine."""
 
     def __init__(self, site: Site) -> None:
+        super().__init__(settings(site.server))
         self.site = site
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self.listener.getsockname()[1])
         self.base = f"http://127.0.0.1:{self.port}"
-        self.server = uvicorn.Server(settings(site.server))
-        serving = self.server.serve(sockets=[self.listener])
-        self.thread = threading.Thread(target=asyncio.run, args=(serving,))
 
     def __enter__(self) -> "Served":
-        self.thread.start()
-        while not self.server.started:
-            time.sleep(0.01)
+        self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.server.should_exit = True
-        self.thread.join()
+        self.stop()

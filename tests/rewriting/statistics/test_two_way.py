@@ -13,13 +13,7 @@ CLUSTERING = [(0.0, 0.0), (0.05, 0.0), (0.05, 0.1), (0.15, 0.2)]
 
 def only(sure: Clustered, study: int) -> Clustered:
     one = slice(study, study + 1)
-    return Clustered(
-        sure.rate[one],
-        sure.variance[one],
-        sure.degrees_of_freedom[one],
-        sure.effective_votes[one],
-        sure.components[one],
-    )
+    return Clustered(*(getattr(sure, name)[one] for name in Clustered.__slots__))
 
 
 def test_a_crossed_study_gives_the_mean_squares_of_the_textbook() -> None:

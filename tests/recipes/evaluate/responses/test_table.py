@@ -14,6 +14,7 @@ from rewards.identifiers import named
 from rewriting.exchange import MECHANISMS
 from rewriting.measures.measure import measures_table
 from rewriting.measures.responses import RESPONSE_MEASURES
+from tests.recipes.errors import the_error
 from tests.recipes.words import Words
 from tests.tiny_lm import write_tiny_llama
 from tests.tiny_t5 import write_tiny_t5
@@ -154,12 +155,7 @@ def test_mistakes_are_one_line(
     arguments: list[str],
     message: str,
 ) -> None:
-    with pytest.raises(SystemExit) as stop:
-        run(*arguments)
-    assert stop.value.code == 1
-    errors = [line for line in capfd.readouterr().err.splitlines() if line.startswith("error: ")]
-    assert len(errors) == 1
-    assert message in errors[0]
+    assert message in the_error(run, arguments, capfd)
 
 
 def test_results_are_not_replaced_unasked(run: Callable[..., None], tmp_path: Path) -> None:

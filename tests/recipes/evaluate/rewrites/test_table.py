@@ -19,6 +19,7 @@ from rewriting import MECHANISMS, Edit, Exchange, Rewrite
 from rewriting.measures.measure import measures_table
 from rewriting.measures.rewrites import MEASURES, ON_REQUEST, Outcome
 from rewriting.runtime.models.named import load_sentence_encoder
+from tests.recipes.errors import the_error
 from tests.recipes.words import Words
 from tests.rewards.judge.server import Reply, completion, serving
 from tests.tiny_lm import write_tiny_encoder, write_tiny_llama
@@ -219,12 +220,7 @@ def test_mistakes_are_one_line(
     arguments: list[str],
     message: str,
 ) -> None:
-    with pytest.raises(SystemExit) as stop:
-        run(*arguments)
-    assert stop.value.code == 1
-    errors = [line for line in capfd.readouterr().err.splitlines() if line.startswith("error: ")]
-    assert len(errors) == 1
-    assert message in errors[0]
+    assert message in the_error(run, arguments, capfd)
 
 
 def test_results_are_not_replaced_unasked(run: Callable[..., None], tmp_path: Path) -> None:

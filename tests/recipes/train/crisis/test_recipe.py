@@ -24,6 +24,7 @@ from recipes.train.crisis.messages import (
 from recipes.train.crisis.recipe import Config, crisis_loss, run
 from rewriting.errors import UserError
 from rewriting.safety.reader.crisis_reader import KINDS, Bars, CrisisReader, Reading
+from tests.recipes.train.small import SMALL
 from tests.rewards.reading.tiny import write_tiny_bert
 
 ROWS = [
@@ -54,12 +55,7 @@ def config(given: Path, output: Path, **changes: Any) -> Config:
         "noisy": 0.0,
         "mixed": 0.0,
         "encoder": str(given / "encoder"),
-        "layers": 1,
-        "rank": 2,
-        "max_tokens": 24,
-        "epochs": 1,
-        "batch_size": 4,
-        "learning_rate": 0.01,
+        **SMALL,
     }
     return Config(**(settings | changes))
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 
 from policies.chat.editor import ChatEditor
 from policies.named import load_bare_policy
@@ -15,24 +14,16 @@ from recipes.shared import systems
 from recipes.train.grpo.recipe import Config, run
 from rewriting import Exchange, UserError
 from rewriting.data import load_exchanges
-from tests.recipes.train.grpo.test_recipe import ROWS, TEMPLATE, unexplained
-from tests.tiny_lm import tiny_llama, tiny_tokenizer
+from tests.recipes.train.grpo.toys import ROWS, unexplained, write_chat_model
 
 
 @pytest.fixture
 def config(tmp_path: Path, jsonl: Callable[..., Path]) -> Config:
     """A random model that is taught to answer KEEP, which is the shortest edit there is."""
-    torch.set_num_threads(1)
-    model = tiny_llama()
-    model.config.max_position_embeddings = 1024
-    model.save_pretrained(tmp_path / "model")
-    tokenizer = tiny_tokenizer()
-    tokenizer.chat_template = TEMPLATE
-    tokenizer.save_pretrained(tmp_path / "model")
     return Config(
         output=str(tmp_path / "run"),
         data=str(jsonl(ROWS)),
-        model=str(tmp_path / "model"),
+        model=write_chat_model(tmp_path / "model"),
         actions="edits",
         rewards="{edit_size: 1.0, repetition: 0}",
         unparsable_penalty=0.25,

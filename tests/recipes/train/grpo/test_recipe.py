@@ -2,12 +2,10 @@
 
 import json
 import math
-import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -20,29 +18,15 @@ from recipes.train.grpo.recipe import Config, check, run
 from recipes.train.grpo.trainer import ADAPTER_FILES, exchanges_at_once
 from recipes.train.grpo.warm_start import examples_at_once
 from rewriting import Exchange, UserError
-from tests.tiny_lm import tiny_llama, tiny_tokenizer
-
-TEMPLATE = "{% for message in messages %}{{ message['content'] }}\n{% endfor %}"
-ROWS = [
-    {"seeker_post": f"I lost my {thing} {n}.", "response_post": "Look for it."}
-    for thing in ("job", "cat", "keys")
-    for n in range(8)
-]
+from tests.recipes.train.grpo.toys import ROWS, unexplained, write_chat_model
 
 
 @pytest.fixture
 def config(tmp_path: Path, jsonl: Callable[..., Path]) -> Config:
-    torch.set_num_threads(1)
-    model = tiny_llama()
-    model.config.max_position_embeddings = 1024
-    model.save_pretrained(tmp_path / "model")
-    tokenizer = tiny_tokenizer()
-    tokenizer.chat_template = TEMPLATE
-    tokenizer.save_pretrained(tmp_path / "model")
     return Config(
         output=str(tmp_path / "run"),
         data=str(jsonl(ROWS)),
-        model=str(tmp_path / "model"),
+        model=write_chat_model(tmp_path / "model"),
         rewards="{edit_size: 0.5, repetition: 0}",
         rank=2,
         alpha=4,
@@ -52,19 +36,6 @@ def config(tmp_path: Path, jsonl: Callable[..., Path]) -> Config:
         max_new_tokens=6,
         save_every=1,
     )
-
-
-def unexplained(row: dict[str, Any]) -> list[str]:
-    """The metrics of a row of TRL's log that docs/grpo.md has no word about."""
-    page = (Path(__file__).parents[4] / "docs" / "grpo.md").read_text(encoding="utf-8")
-    table = page.split("| metric |")[1]
-    names = set(re.findall(r"`([^`]+)`", table))
-    patterns = [
-        re.escape(name).replace("NAME", r"\w+").replace("PART", r"\w+").replace("…", ".*")
-        for name in names
-    ]
-    known = re.compile("|".join(patterns))
-    return [name for name in row if name != "step" and not known.fullmatch(name)]
 
 
 @pytest.mark.parametrize("algorithm", ["grpo", "rloo"])

@@ -22,7 +22,7 @@ from transformers import LlamaForCausalLM
 from policies.named import load_bare_policy
 from recipes.train.grpo import sharding
 from rewriting import Exchange, UserError
-from tests.recipes.train.grpo.test_recipe import ROWS, TEMPLATE
+from tests.recipes.train.grpo.toys import ROWS, TEMPLATE
 from tests.tiny_lm import tiny_llama, tiny_tokenizer, write_tiny_llama
 
 ROOT = Path(__file__).parents[4]

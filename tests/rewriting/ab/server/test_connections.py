@@ -12,28 +12,22 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import uvicorn
 
 from rewriting.ab.server import admin
 from rewriting.ab.server.server import settings
 from rewriting.web import connections
 from rewriting.web.connections import TimedProtocol
 from tests.rewriting.ab.toys import ADMIN, Site
+from tests.rewriting.listening import Listening
 
 
-class Served:
+class Served(Listening):
     """A site on a port of this machine, with little patience."""
 
     def __init__(self, site: Site) -> None:
+        super().__init__(settings(site.server))
         self.site = site
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self.listener.getsockname()[1])
-        self.server = uvicorn.Server(settings(site.server))
-        serving = self.server.serve(sockets=[self.listener])
-        self.thread = threading.Thread(target=asyncio.run, args=(serving,))
-        self.thread.start()
-        while not self.server.started:
-            time.sleep(0.01)
+        self.start()
 
     def connect(self, sent: bytes = b"") -> socket.socket:
         client = socket.create_connection(("127.0.0.1", self.port), timeout=10)
@@ -48,10 +42,6 @@ class Served:
             connection.close()
             return status
         return 0
-
-    def stop(self) -> None:
-        self.server.should_exit = True
-        self.thread.join()
 
 
 @pytest.fixture
