@@ -165,7 +165,7 @@ FREE_TEXT = {
     "attention", "lora_layers", "target_levels_file", "report_to", "trl", "judge",
     "against", "outputs", "output", "columns",
     "json", "html", "from_policy", "estimator", "actions", "algorithm", "stage", "adapter",
-    "arrangement", "seeds", "method", "split", "replies_split",
+    "arrangement", "seeds", "method", "split", "replies_split", "corpora",
 }  # fmt: skip
 """Fields that are free text, or whose few values the recipe or `check_bounds` knows."""
 
