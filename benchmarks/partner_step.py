@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parent / "peers"))
 
 from released_partner import Released, any_advantages
 from stopwatch import Stopwatch

@@ -30,11 +30,12 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parent / "peers"))
 
 from peer_environment import TRL, python_with
 from side_process import SideProcess
 
-HERE = Path(__file__).parent
+PEERS = Path(__file__).parent / "peers"
 SIDES = ("ours", "trl", "bare")
 Figures = dict[str, dict[str, Any]]
 
@@ -60,9 +61,9 @@ def prompts(options: argparse.Namespace) -> dict[str, Any]:
 def measure(settings: Mapping[str, Any], python: Path, steps: int, threads: int) -> Figures:
     """Means over the steps of the seconds by part, and the peak, of each side."""
     commands = {
-        "ours": [sys.executable, str(HERE / "our_ppo.py"), "ours"],
-        "trl": [str(python), str(HERE / "trl_ppo.py")],
-        "bare": [sys.executable, str(HERE / "our_ppo.py"), "bare"],
+        "ours": [sys.executable, str(PEERS / "our_ppo.py"), "ours"],
+        "trl": [str(python), str(PEERS / "trl_ppo.py")],
+        "bare": [sys.executable, str(PEERS / "our_ppo.py"), "bare"],
     }
     found: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
     with ExitStack() as stack:

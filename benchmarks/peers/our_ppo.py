@@ -1,6 +1,6 @@
 """Our side in ppo.py, and the bare passes of the model that it is compared with.
 
-    python benchmarks/our_ppo.py ours|bare
+    python benchmarks/peers/our_ppo.py ours|bare
 
 Legend: B rows, S tokens of a context, T of a response, D width, L layers.
 """
@@ -18,7 +18,7 @@ from side_process import TwoClocks, serve
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from policies.generating.generator import Generator
 from policies.training.ppo.loop import improve
