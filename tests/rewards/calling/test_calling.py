@@ -45,7 +45,7 @@ def test_a_call_that_raises_is_repeated(
 def test_after_the_last_try_the_error_names_term_tries_and_row(kind: str) -> None:
     judge = Judge(failures=9)
     message = (
-        r"^reward 'judge' raised OSError: connection refused \(.*test_calling.py, line \d+\) in "
+        r"^reward 'judge' raised OSError: connection refused \(.*toys\.py, line \d+\) in "
         r"the last of 3 tries\. First row of its batch: Row 0: completion 'a', seeker_post 's'\.$"
     )
     with pytest.raises(RewardError, match=message) as caught:
