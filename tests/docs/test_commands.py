@@ -8,6 +8,7 @@ from functools import cache
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,25 +35,26 @@ def recipes(program: str) -> dict[str, set[str]]:
 
 
 @cache
-def commands() -> dict[str, set[str]]:
-    """Every command of `rewriting`, such as "ab create", with its options."""
+def commands() -> dict[str, tuple[set[str], set[str]]]:
+    """Every command of `rewriting`, such as "ab create", with its options and those it needs."""
     import typer
 
     from recipes.cli import app
 
-    def below(command: object, name: str) -> Iterator[tuple[str, set[str]]]:
+    def below(command: Any, name: str) -> Iterator[tuple[str, tuple[set[str], set[str]]]]:
         if inner := getattr(command, "commands", {}):
             for word, sub in inner.items():
                 yield from below(sub, f"{name} {word}".strip())
         else:
-            params = getattr(command, "params", [])
-            yield name, {o.lstrip("-") for p in params for o in (*p.opts, *p.secondary_opts)}
+            options = [one for one in command.params if one.param_type_name == "option"]
+            known = {o[2:] for one in options for o in (*one.opts, *one.secondary_opts)}
+            yield name, (known, {one.opts[0][2:] for one in options if one.required})
 
     return dict(below(typer.main.get_command(app), ""))
 
 
-def wrong_with(words: list[str]) -> list[str]:
-    """What a command names that is not there. Words: the program and what follows."""
+def wrong_with(words: list[str], inline: bool = False) -> list[str]:
+    """What a command names that is not there, or lacks. Words: the program and what follows."""
     program, *rest = words
     program = Path(program).name
     if program == "rewriting" and rest[:1] in (["train"], ["evaluate"]):
@@ -69,11 +71,14 @@ def wrong_with(words: list[str]) -> list[str]:
     if not names:
         starts = not rest or not rest[0].islower() or any(c.startswith(rest[0]) for c in commands())
         return [] if starts or rest[0].startswith("-") else [rest[0]]
-    return sorted(options - commands()[names[0]])
+    known, needed = commands()[names[0]]
+    wrong = sorted(options - known)
+    # In running text a command is named with the options that matter there.
+    return wrong if inline else wrong + [f"no {one}" for one in sorted(needed - options)]
 
 
-def commands_on(page: Path) -> Iterator[tuple[int, list[str]]]:
-    """The commands of a page, with the line that each begins in."""
+def commands_on(page: Path) -> Iterator[tuple[int, list[str], bool]]:
+    """The commands of a page, each with its line and whether it stands in running text."""
     text = page.read_text(encoding="utf-8")
     for block in BLOCK.finditer(text):
         if block[1] not in ("", "bash", "sh", "console"):
@@ -81,11 +86,12 @@ def commands_on(page: Path) -> Iterator[tuple[int, list[str]]]:
         start = text.count("\n", 0, block.start(2)) + 1
         joined = block[2].replace("\\\n", "  ")
         for number, line in enumerate(joined.splitlines()):
-            yield from ((start + number, words) for words in command_in(line.lstrip("$ ")))
+            for words in command_in(line.lstrip("$ ")):
+                yield start + number, words, False
     for piece in INLINE.finditer(BLOCK.sub(lambda b: "\n" * b[0].count("\n"), text)):
         for words in command_in(piece[1]):
             if len(words) > 1:
-                yield text.count("\n", 0, piece.start()) + 1, words
+                yield text.count("\n", 0, piece.start()) + 1, words, True
 
 
 def command_in(line: str) -> Iterator[list[str]]:
@@ -105,7 +111,8 @@ def command_in(line: str) -> Iterator[list[str]]:
 def test_commands_name_what_is_there(page: Path) -> None:
     if page.name == "CHANGELOG.md":
         pytest.skip("it may name what was")
-    wrong = [f"line {n}: {', '.join(bad)}" for n, w in commands_on(page) if (bad := wrong_with(w))]
+    found = [(number, wrong_with(words, inline)) for number, words, inline in commands_on(page)]
+    wrong = [f"line {number}: {', '.join(bad)}" for number, bad in found if bad]
     assert wrong == []
 
 
@@ -114,10 +121,11 @@ def test_the_commands_of_a_page_are_found(tmp_path: Path) -> None:
     page.write_text(
         "Say `rewriting rewrite --sed 1`.\n```\n"
         "A=1 python train.py partner --step 4 \\\n  --steps 5   # a comment\n"
-        "accelerate launch -m rewriting train bank --choices 4\npython evaluate.py rewrite\n```\n"
+        "accelerate launch -m rewriting train bank --choices 4\npython evaluate.py rewrite\n"
+        "rewriting score --input a.csv\n```\n"
     )
-    found = {number: wrong_with(words) for number, words in commands_on(page)}
-    assert found == {1: ["sed"], 3: ["step"], 4: [], 5: ["rewrite"]}
+    found = {number: wrong_with(words, inline) for number, words, inline in commands_on(page)}
+    assert found == {1: ["sed"], 3: ["step"], 4: [], 5: ["rewrite"], 6: ["no output"]}
 
 
 @pytest.mark.parametrize("page", [*PAGES, *CARDS], ids=name_of)
@@ -133,9 +141,9 @@ def test_policies_that_commands_name_are_there(page: Path) -> None:
     """A name without a folder or an ending is one of ours, as in --systems original,best=bank@4."""
     from policies.named import POLICIES
 
-    systems = [s for _, words in commands_on(page) for s in values_of(words, "--systems")]
+    systems = [s for _, words, _ in commands_on(page) for s in values_of(words, "--systems")]
     named = [system.split("=")[-1].split("@")[0] for system in systems if len(system) > 1]
-    named += [p for _, words in commands_on(page) for p in values_of(words, "--policy")]
+    named += [p for _, words, _ in commands_on(page) for p in values_of(words, "--policy")]
     ours = {name for name in named if name and not set(name) & set("./:") and name.islower()}
     assert ours - set(POLICIES) - {"original", "human"} == set()
 
