@@ -7,9 +7,9 @@ and vote; a vote that gets no answer is sent again, under the same attempt, unti
 acknowledged, as the page's script does. Meanwhile the server is killed with SIGKILL and started
 again, so many times. Afterwards the log must hold every acknowledged vote once, as it was given.
 Then, without kills, the time of a vote is measured: with raters who never pause, with raters who
-read for a while, and with these while slow clients hold so many sockets open (half of them silent,
-half sending a byte a second; a socket that is closed is opened again) and the admin page is asked
-for again and again.
+read for a while, with these while slow clients hold so many sockets open (half of them silent,
+half sending a byte a second; a socket that is closed is opened again), and with these while the
+admin page is asked for again and again as well.
 """
 
 from __future__ import annotations
@@ -104,6 +104,12 @@ class Server:
         if self.process.wait(START_SECONDS) != 0:
             raise SystemExit(f"the server ended with {self.process.returncode}")
         self.close()
+
+    def processor_seconds(self) -> float:
+        import psutil
+
+        times = psutil.Process(self.process.pid).cpu_times()
+        return float(times.user + times.system)
 
     def close(self) -> None:
         """Close the pipe that the server has printed to."""
@@ -274,6 +280,55 @@ def timings(raters: list[Rater]) -> dict[str, float]:
     }
 
 
+@dataclass(frozen=True)
+class Condition:
+    """How long raters read, and what else keeps the server busy."""
+
+    pause: float
+    slow: bool = False
+    admin: bool = False
+
+
+CONDITIONS = {
+    "no pause": Condition(0.0),
+    "reading 2 s": Condition(2.0),
+    "reading 2 s, slow sockets": Condition(2.0, slow=True),
+    "reading 2 s, slow sockets and the admin page": Condition(2.0, slow=True, admin=True),
+}
+
+
+def measured(
+    server: Server, tokens: dict[int, str], condition: Condition, held: int, seconds: float
+) -> dict[str, float]:
+    """Votes under one condition. processor: of the server, in seconds for each second."""
+    done, admin = threading.Event(), list[float]()
+    helpers = []
+    if condition.slow:
+        holding = (server.port, held, done)
+        helpers.append(threading.Thread(target=hold_sockets, args=holding))
+    if condition.admin:
+        helpers.append(threading.Thread(target=ask_for_admin, args=(server, done, admin)))
+    for helper in helpers:
+        helper.start()
+    start, used = time.perf_counter(), server.processor_seconds()
+    voters = vote_for_a_while(server, tokens, pause=condition.pause, seconds=seconds)
+    share = (server.processor_seconds() - used) / (time.perf_counter() - start)
+    done.set()
+    for helper in helpers:
+        helper.join()
+    with Store(server.folder) as store:
+        found = lost_or_doubled(store, voters)
+    rest: dict[str, float] = {
+        "lost": found["lost"],
+        "refused": sum(len(voter.problems) for voter in voters),
+    }
+    if condition.admin:
+        rest["admin pages"] = len(admin)
+        if admin:
+            rest["p50 of the admin page"] = round(1000 * percentile(admin, 0.5), 1)
+    return timings(voters) | {"processor": round(share, 3)} | rest
+
+
 def survive(folder: Path, *, kills: int, raters: int) -> dict[str, int]:
     """Kill and restart under load; what was lost, doubled, or is damaged."""
     tokens = make_study(folder, raters)
@@ -311,26 +366,11 @@ def main() -> None:
         }
         tokens = make_study(Path(name) / "timed", options.raters)
         server = Server(Path(name) / "timed")
-        for title, pause in (("no pause", 0.0), ("reading 2 s", 2.0)):
-            voters = vote_for_a_while(server, tokens, pause=pause, seconds=options.seconds)
-            result[f"milliseconds of a vote, {title}"] = timings(voters)
-        done, admin = threading.Event(), list[float]()
-        helpers = [
-            threading.Thread(target=hold_sockets, args=(server.port, options.slow, done)),
-            threading.Thread(target=ask_for_admin, args=(server, done, admin)),
-        ]
-        for helper in helpers:
-            helper.start()
-        voters = vote_for_a_while(server, tokens, pause=2.0, seconds=options.seconds)
-        done.set()
-        for helper in helpers:
-            helper.join()
-        with Store(Path(name) / "timed") as store:
-            lost = lost_or_doubled(store, voters)["lost"]
-        title = (
-            f"milliseconds of a vote, reading 2 s, {options.slow} slow sockets and the admin page"
-        )
-        result[title] = timings(voters) | {"lost": lost, "admin pages": len(admin)}
+        for title, condition in CONDITIONS.items():
+            held = options.slow if condition.slow else 0
+            result[f"milliseconds of a vote, {title}"] = measured(
+                server, tokens, condition, held, options.seconds
+            )
         server.stop()
     print(json.dumps(result, indent=2))
     if options.json:

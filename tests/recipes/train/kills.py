@@ -62,7 +62,7 @@ def identifier_toy(folder: Path) -> dict[str, Any]:
         rows.append(row | dict.fromkeys(MECHANISMS, level) | {"rationales": shown})
     data = written(folder / "labelled.jsonl", rows)
     return {
-        "data": data, "adapt_data": data, "adapt_steps": 4, "encoder": encoder, "rank": 2,
+        "data": data, "adapt_data": data, "adapt_steps": 4, "encoder": str(encoder), "rank": 2,
         "batch_size": 8, "epochs": 4, "evals_per_epoch": 4,
     }  # fmt: skip
 
@@ -72,7 +72,8 @@ def partner_toy(folder: Path) -> dict[str, Any]:
     from tests.recipes.train.partner.toys import ROWS, SETTINGS
     from tests.tiny_lm import write_tiny_llama
 
-    own = {"model": write_tiny_llama(folder / "model"), "data": written(folder / "p.jsonl", ROWS)}
+    model, data = write_tiny_llama(folder / "model"), written(folder / "rows.jsonl", ROWS)
+    own = {"model": str(model), "data": data}
     return SETTINGS | own | {"warm_steps": 4, "steps": 16, "save_every": 1}
 
 
@@ -92,9 +93,9 @@ TOYS: dict[str, Callable[[Path], dict[str, Any]]] = {
 }
 
 
-def written(path: Path, rows: list[dict[str, Any]]) -> Path:
+def written(path: Path, rows: list[dict[str, Any]]) -> str:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+    return str(path)
 
 
 class Process(Protocol):
@@ -239,6 +240,9 @@ def place(output: Path) -> str:
     return "before it, in the start or in the first stage"
 
 
+DESCRIPTIONS = ("identifier.json", "policy.json", "adapter_config.json")
+
+
 def left_by(output: Path) -> dict[str, Any]:
     """What must not depend on kills: weights, the settings of models, logs without times."""
     left: dict[str, Any] = {}
@@ -249,7 +253,7 @@ def left_by(output: Path) -> dict[str, Any]:
             left[name] = [
                 {k: v for k, v in row.items() if not k.startswith("seconds")} for row in rows
             ]
-        elif path.suffix == ".safetensors" or path.name in ("identifier.json", "policy.json"):
+        elif path.suffix == ".safetensors" or path.name in DESCRIPTIONS:
             left[name] = path.read_bytes()
     return left
 
