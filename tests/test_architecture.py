@@ -52,6 +52,10 @@ ONE_WAY = (
 )
 """Packages whose rooms, and files beside the rooms, never need each other both ways."""
 MOST_FILES = 17
+MOST_LINES_OF_A_FILE = 350
+MOST_LINES_OF_A_FUNCTION = 80
+MOST_PARAMETERS = 12
+CODE = [*MAY_IMPORT, "tests", "benchmarks"]
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -126,10 +130,25 @@ def test_what_recipes_share_imports_none_of_them() -> None:
                 assert name.startswith("recipes.shared."), f"{path} imports {name}"
 
 
-@pytest.mark.parametrize("top", [*MAY_IMPORT, "tests"])
+@pytest.mark.parametrize("top", CODE)
 def test_a_folder_is_small_enough_to_be_read(top: str) -> None:
     for folder in [ROOT / top, *(ROOT / top).rglob("*/")]:
         assert len(list(folder.glob("*.py"))) <= MOST_FILES, folder
+
+
+@pytest.mark.parametrize("top", CODE)
+def test_files_and_functions_fit_a_reader(top: str) -> None:
+    """One that grows past this usually holds two ideas. Many settings are a dataclass."""
+    for path in (ROOT / top).rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= MOST_LINES_OF_A_FILE, path
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                where = f"{path}: {node.name}"
+                given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                names = [one.arg for one in given if one.arg not in ("self", "cls")]
+                assert (node.end_lineno or 0) - node.lineno < MOST_LINES_OF_A_FUNCTION, where
+                assert len(names) <= MOST_PARAMETERS, where
 
 
 def loaded_after(statement: str) -> set[str]:

@@ -14,7 +14,15 @@ import typer
 
 from recipes.shared.flags.checks import check_file_to_write, check_rewriter
 from recipes.shared.flags.dialect import examples
-from recipes.shared.flags.options import Classifier, Columns, HelpText, Limit, takes
+from recipes.shared.flags.options import (
+    Classifier,
+    Columns,
+    HelpText,
+    Limit,
+    Overwrite,
+    SkipBadRows,
+    takes,
+)
 from recipes.shared.gated import Safety
 from recipes.shared.rewriter import CANDIDATES_HELP, MARGIN_HELP, Rewriter
 from recipes.shared.rows import output_row
@@ -77,15 +85,8 @@ class Options:
     seed: Annotated[int, typer.Option(help="The same seed gives the same rewrites.")] = 0
     limit: Limit = None
     columns: Columns = ""
-    skip_bad_rows: Annotated[
-        bool,
-        typer.Option(
-            "--skip-bad-rows", help="Write bad rows to OUTPUT.bad.jsonl instead of stopping."
-        ),
-    ] = False
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing OUTPUT.")] = (
-        False
-    )
+    skip_bad_rows: SkipBadRows = False
+    overwrite: Overwrite = False
     show: Annotated[int, typer.Option(min=0, help="Number of rewrites to show at the end.")] = 3
     as_json: Annotated[
         bool, typer.Option("--json", help="With --seeker: print one line of JSON instead of text.")

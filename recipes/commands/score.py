@@ -21,7 +21,14 @@ import typer
 
 from recipes.shared.flags.checks import check_file_to_write, check_folder_or_model, check_identifier
 from recipes.shared.flags.dialect import examples
-from recipes.shared.flags.options import Columns, IdentifierName, Limit, takes
+from recipes.shared.flags.options import (
+    Columns,
+    IdentifierName,
+    Limit,
+    Overwrite,
+    SkipBadRows,
+    takes,
+)
 from recipes.shared.rows import score_row
 from rewriting.data.survey import Survey, bad_file, survey
 from rewriting.errors import UserError
@@ -83,15 +90,8 @@ class Options:
     ] = 0
     limit: Limit = None
     columns: Columns = ""
-    skip_bad_rows: Annotated[
-        bool,
-        typer.Option(
-            "--skip-bad-rows", help="Write bad rows to OUTPUT.bad.jsonl instead of stopping."
-        ),
-    ] = False
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing OUTPUT.")] = (
-        False
-    )
+    skip_bad_rows: SkipBadRows = False
+    overwrite: Overwrite = False
 
 
 @takes(Options)

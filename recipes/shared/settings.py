@@ -86,6 +86,33 @@ class Shared:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Edited:
+    """Settings of the recipes whose policy edits replies, after a warm start."""
+
+    keep_crisis: bool = setting(False, "Also train on posts that the safety gate calls a crisis.")
+    identifier: str = setting(
+        "in-context",
+        "Identifier that measures empathy: in-context, grounded, epitome, a folder, or "
+        "ensemble:NAME,NAME.",
+    )
+    rewards: str = setting(
+        PARTNER_REWARDS,
+        "Reward terms and their weights, as YAML; weight 0 only logs a term. path.py:function "
+        "names one of your own.",
+    )
+    warm_steps: int = setting(0, "Steps of the warm start; 0: none.", least=0)
+    warm_batch_size: int = setting(
+        16, "Examples per step of the warm start, over all processes.", least=1
+    )
+    max_empathy: int = setting(
+        6,
+        "Train only on replies with at most this total empathy, 0 to 6; unlabelled replies count "
+        "as 0.",
+        least=0,
+    )
+
+
 def columns_field() -> Any:
     """The setting `columns` of recipes that read files of exchanges."""
     return setting(

@@ -24,7 +24,7 @@ from recipes.shared.accelerator import start_accelerator
 from recipes.shared.cards import command, write_card
 from recipes.shared.ending import tell_ending
 from recipes.shared.reinforcement import before_and_after, reinforce, save_policy
-from recipes.shared.settings import PARTNER_REWARDS, Shared, check_kl, columns_field
+from recipes.shared.settings import PARTNER_REWARDS, Edited, Shared, check_kl, columns_field
 from rewriting.errors import UserError
 from rewriting.runtime.seeds import derive_seed
 from rewriting.runtime.settings import borrowed, check_bounds, given, lasting, setting
@@ -59,9 +59,7 @@ class Config:
         },
     )
     columns: str = columns_field()
-    keep_crisis: bool = field(
-        default=False, metadata={"help": "Also train on posts that the safety gate calls a crisis."}
-    )
+    keep_crisis: bool = borrowed(Edited, "keep_crisis")
     from_policy: str = field(
         default="",
         metadata={"help": "Policy to start from: bank (shipped) or a folder; '': a new one."},
@@ -73,20 +71,8 @@ class Config:
             "shipped one."
         },
     )
-    identifier: str = field(
-        default="in-context",
-        metadata={
-            "help": "Identifier that measures empathy: in-context, grounded, epitome, a folder, or "
-            "ensemble:NAME,NAME."
-        },
-    )
-    rewards: str = field(
-        default=REWARDS,
-        metadata={
-            "help": "Reward terms and their weights, as YAML; weight 0 only logs a term. "
-            "path.py:function names one of your own."
-        },
-    )
+    identifier: str = borrowed(Edited, "identifier")
+    rewards: str = borrowed(Edited, "rewards", REWARDS)
     reward_batch_size: int = borrowed(Shared, "reward_batch_size")
     width: int = borrowed(ChoosingSettings, "width")
     choices: int = borrowed(ChoosingSettings, "choices")
@@ -97,10 +83,8 @@ class Config:
     temperature: float = borrowed(Shared, "temperature", 0.5)
     top_p: float = borrowed(Shared, "top_p")
 
-    warm_steps: int = setting(40, "Steps of the warm start; 0: none.", least=0)
-    warm_batch_size: int = setting(
-        32, "Examples per step of the warm start, over all processes.", least=1
-    )
+    warm_steps: int = borrowed(Edited, "warm_steps", 40)
+    warm_batch_size: int = borrowed(Edited, "warm_batch_size", 32)
     warm_learning_rate: float = setting(
         1e-3, "Peak learning rate of the warm start.", above=0, greatest=1
     )
@@ -109,12 +93,7 @@ class Config:
     batch_size: int = borrowed(Settings, "batch_size", 8, "Exchanges per step, over all processes.")
     num_samples: int = borrowed(Settings, "num_samples", 8)
     sentences_per_position: int = borrowed(Settings, "sentences_per_position")
-    max_empathy: int = setting(
-        6,
-        "Train only on replies with at most this total empathy, 0 to 6; unlabelled replies count "
-        "as 0.",
-        least=0,
-    )
+    max_empathy: int = borrowed(Edited, "max_empathy")
     estimator: str = borrowed(Settings, "estimator")
     inner_epochs: int = borrowed(Settings, "inner_epochs")
     clip: float = borrowed(Settings, "clip")

@@ -30,6 +30,11 @@ Limit = Annotated[
     int | None,
     typer.Option(min=1, help="Maximum number of rows to use, starting from the first."),
 ]
+SkipBadRows = Annotated[
+    bool,
+    typer.Option("--skip-bad-rows", help="Write bad rows to OUTPUT.bad.jsonl instead of stopping."),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing OUTPUT.")]
 Classifier = Annotated[
     str | None,
     typer.Option(help="A safety classifier of your own: path.py:function or module:function."),

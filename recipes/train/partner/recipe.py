@@ -26,7 +26,7 @@ from recipes.shared.cards import write_card
 from recipes.shared.ending import tell_ending
 from recipes.shared.reinforcement import reinforce, save_policy
 from recipes.shared.settings import (
-    PARTNER_REWARDS,
+    Edited,
     Shared,
     check_kl,
     columns_field,
@@ -71,9 +71,7 @@ class Config:
             "what to say: sample:sense, sample:fits; '': none."
         },
     )
-    keep_crisis: bool = field(
-        default=False, metadata={"help": "Also train on posts that the safety gate calls a crisis."}
-    )
+    keep_crisis: bool = borrowed(Edited, "keep_crisis")
     from_policy: str = field(
         default="partner-start",
         metadata={
@@ -89,20 +87,8 @@ class Config:
     attention: str = borrowed(ModelOptions, "attention")
     load_in_4bit: bool = borrowed(ModelOptions, "load_in_4bit")
     compile: bool = borrowed(ModelOptions, "compile")
-    identifier: str = field(
-        default="in-context",
-        metadata={
-            "help": "Identifier that measures empathy: in-context, grounded, epitome, a folder, or "
-            "ensemble:NAME,NAME."
-        },
-    )
-    rewards: str = field(
-        default=PARTNER_REWARDS,
-        metadata={
-            "help": "Reward terms and their weights, as YAML; weight 0 only logs a term. "
-            "path.py:function names one of your own."
-        },
-    )
+    identifier: str = borrowed(Edited, "identifier")
+    rewards: str = borrowed(Edited, "rewards")
     reward_batch_size: int = borrowed(Shared, "reward_batch_size")
     rank: int = setting(
         16, "Rank of the LoRA matrices of a new policy; 0: the whole model is trained.", least=0
@@ -127,10 +113,8 @@ class Config:
     temperature: float = borrowed(Shared, "temperature")
     top_p: float = borrowed(Shared, "top_p")
 
-    warm_steps: int = setting(0, "Steps of the warm start; 0: none.", least=0)
-    warm_batch_size: int = setting(
-        16, "Examples per step of the warm start, over all processes.", least=1
-    )
+    warm_steps: int = borrowed(Edited, "warm_steps")
+    warm_batch_size: int = borrowed(Edited, "warm_batch_size")
     warm_learning_rate: float = setting(5e-4, "Peak learning rate of the warm start.", least=0)
     head_factor: float = setting(
         4.0,
@@ -143,12 +127,7 @@ class Config:
     batch_size: int = borrowed(Settings, "batch_size", 4, "Exchanges per step, over all processes.")
     num_samples: int = borrowed(Settings, "num_samples")
     sentences_per_position: int = borrowed(Settings, "sentences_per_position")
-    max_empathy: int = setting(
-        6,
-        "Train only on replies with at most this total empathy, 0 to 6; unlabelled replies count "
-        "as 0.",
-        least=0,
-    )
+    max_empathy: int = borrowed(Edited, "max_empathy")
     estimator: str = borrowed(Settings, "estimator")
     inner_epochs: int = borrowed(Settings, "inner_epochs")
     clip: float = borrowed(Settings, "clip")
