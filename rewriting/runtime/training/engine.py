@@ -191,7 +191,7 @@ class Engine:
         return norm
 
     def _task(self, loss: Loss[T], batch: T) -> tuple[Any, ...]:
-        """The loss of a micro-batch, in which every parameter of a copy has a say.
+        """The loss of a micro-batch, on which every parameter of a copy depends.
 
         DDP waits for the gradient of each of them; a batch may well not use one.
         """
