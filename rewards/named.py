@@ -47,6 +47,7 @@ __all__ = [
     "check_rewards",
     "load_function",
     "rewards_mapping",
+    "weights_of",
 ]
 
 HUB: Final = "hf:"
@@ -222,6 +223,11 @@ def check_rewards(rewards: Mapping[Any, Any] | str) -> None:
     """Say what is wrong with names, weights and options, in milliseconds; nothing is loaded but
     functions of the user's own."""
     _entries(rewards)
+
+
+def weights_of(rewards: Mapping[Any, Any] | str) -> dict[str, float]:
+    """Name in logs → weight; nothing is loaded but functions of the user's own."""
+    return {name: entry.weight for name, entry in _entries(rewards).items()}
 
 
 def _entries(rewards: Mapping[Any, Any] | str) -> dict[str, _Entry]:

@@ -170,6 +170,8 @@ def failure(
     hint = ""
     if isinstance(error, TypeError):
         hint = f" The columns of this batch: {', '.join(columns)}."
+        if "unexpected keyword argument" in str(error):
+            hint = f" A reward leaves the keywords it does not need to `**_`.{hint}"
     frame = traceback.extract_tb(error.__traceback__)[-1]
     after = f" in the last of {tries} tries" if tries > 1 else ""
     row = "First row of its batch: " if len(columns["completions"]) > 1 else ""

@@ -161,8 +161,7 @@ def from_logprobs(logprobs: Any, answers: Sequence[str]) -> Numbers | None:
 
 def _probability(likeliest: Sequence[Mapping[str, Any]], answer: str) -> float:
     """The probability of an answer, with or without a space before it."""
-    return math.fsum(
-        math.exp(min(0.0, float(one["logprob"])))
-        for one in likeliest
-        if one["token"].strip() == answer
-    )
+    log_probs = [float(one["logprob"]) for one in likeliest if one["token"].strip() == answer]
+    if any(map(math.isnan, log_probs)):
+        raise ValueError("a log-probability is not a number")
+    return math.fsum(math.exp(min(0.0, one)) for one in log_probs)

@@ -108,6 +108,16 @@ def test_an_exception_is_chained_named_and_placed() -> None:
     assert "First row of its batch: Row 0: completion 'first reply'" in str(caught.value)
 
 
+def test_a_reward_that_takes_too_few_keywords_is_told_how_to_take_the_rest() -> None:
+    def bare(completions: list[str]) -> list[float]:
+        return [0.0] * len(completions)
+
+    with pytest.raises(
+        RewardError, match=r"raised TypeError: .* leaves the keywords .* to `\*\*_`"
+    ):
+        called("bare", bare, COLUMNS)
+
+
 def test_a_missing_column_says_which_there_are() -> None:
     def needs_topic(completions: list[str], topic: list[str], **_: Any) -> list[float]:
         return []

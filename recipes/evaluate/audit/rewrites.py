@@ -55,15 +55,26 @@ def read_rewrites(path: Path) -> list[dict[str, Any]]:
     found = []
     for read in read_rows(path, raise_bad_row):
         row = read.cells
+        where = f"{path}, line {read.line}"
         if missing := [name for name in FIELDS if name not in row]:
             raise UserError(
-                f"{path}, line {read.line}: {missing[0]} is missing; `rewriting rewrite` writes "
-                "files that have it."
+                f"{where}: {missing[0]} is missing; `rewriting rewrite` writes files that have it."
             )
+        check_types(row, where)
         sentences = [edit["sentence"] for edit in row["edits"] if edit.get("sentence")]
         standing = [text for text in sentences if text in row["rewritten_response"]]
         found.append({**row, "sentences": standing})
     return found
+
+
+def check_types(row: Mapping[str, Any], where: str) -> None:
+    """Posts are texts, and edits a list of mappings."""
+    for name in FIELDS[:-1]:
+        if not isinstance(row[name], str):
+            raise UserError(f"{where}: {name} is {row[name]!r}; it must be a text.")
+    edits = row["edits"]
+    if not isinstance(edits, list) or not all(isinstance(edit, Mapping) for edit in edits):
+        raise UserError(f"{where}: edits is {edits!r}; it must be a list of edits.")
 
 
 def other_rows(rows: Sequence[Mapping[str, Any]], seed: int) -> list[Mapping[str, Any]]:

@@ -102,12 +102,17 @@ def run(config: Config) -> dict[str, Any]:
     from rewards.audit.audit import rounds_of, score_rounds, stock_carriers
     from rewards.audit.stock import NONSENSE, STOCK, read_sentences
     from rewards.audit.wins import figures
-    from rewards.named import Models, build_rewards, rewards_mapping
+    from rewards.named import Models, build_rewards, rewards_mapping, weights_of
     from rewriting.report.page import write_report
     from rewriting.runtime.files.disk import write_json
     from rewriting.runtime.progress import progress_bar
 
     may_write(config.json, config.overwrite)
+    if not any(weights_of(config.rewards).values()):
+        raise UserError(
+            "every reward has the weight 0, so nothing is paid and nothing can win. Give one "
+            "another weight; the others may stay at 0 and are measured too."
+        )
     if config.rewrites:
         return run_rewrites(config)
     may_write(config.html, config.overwrite)
@@ -117,6 +122,11 @@ def run(config: Config) -> dict[str, Any]:
     rewards = build_rewards(config.rewards, Models())
     with progress_bar("scoring replies", len(rounds) * len(items)) as advance:
         audit = score_rounds(rewards, items, rounds, advance)
+    if all(total is None for total in audit.one("matched").totals):
+        raise UserError(
+            f"the rewards apply to none of these {len(items)} posts: every term with a weight gave "
+            "None."
+        )
     found = figures(audit, stock_carriers(items, stock)) | {
         "rewards": rewards_mapping(config.rewards),
         "data": config.data,

@@ -104,6 +104,8 @@ def test_an_answer_off_the_scale_is_never_a_score(endpoint: Endpoint, said: Any)
 def test_likeliest_tokens_without_an_answer_do_not_count(endpoint: Endpoint) -> None:
     endpoint.replies = [completion("A", {"The": 0.0})]
     assert answers(judge(endpoint)) == [(1.0, 0.0)]
+    endpoint.replies = [completion("A", {"A": math.nan, "B": -1.0})]
+    assert answers(judge(endpoint)) == [(1.0, 0.0)]
     endpoint.replies = [completion("Well", {"Well": 0.0})] * 2
     with pytest.raises(UserError, match=r"gave 'Well'\. Ask for the answer alone"):
         answers(judge(endpoint))

@@ -33,6 +33,9 @@ REWARD = """
 def long(sentence, **_):
     return [float(len((s or "").split())) for s in sentence]
 
+def silent(sentence, **_):
+    return [None] * len(sentence)
+
 class Times:
     def __init__(self, factor):
         self.factor = factor
@@ -152,6 +155,8 @@ def test_the_page(audit: Callable[..., Any], jsonl: Callable[..., Path]) -> None
         (["--stock", "empty.txt"], "empty.txt holds no sentence"),
         (["--stock", "nowhere.txt"], "nowhere.txt"),
         (["--rewards", "{applause: 1}"], "there is no reward 'applause'"),
+        (["--rewards", "{mine.py:long: 0, repetition: 0}"], "every reward has the weight 0"),
+        (["--rewards", "{mine.py:silent: 1}"], "apply to none of these 24 posts: every term"),
         (["--json", "there.json"], "there.json exists"),
         (["--html", "there.json"], "there.json exists"),
         (["--limit", "-1"], "limit must be 0 or more"),
@@ -220,6 +225,30 @@ def test_sentences_of_an_agent_that_are_meant_for_somebody_lose_elsewhere(
     assert (found["lost_elsewhere"], found["home_wins"]) == (100, 100)
     stock = audit("--rewrites", file, "--rewards", "{mine.py:long: 1}", "--overwrite", "true")
     assert stock["lost_elsewhere"] == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"rewritten_response": None}, "line 2: rewritten_response is None; it must be a text"),
+        ({"seeker_post": 5}, "line 2: seeker_post is 5; it must be a text"),
+        ({"edits": None}, "line 2: edits is None; it must be a list of edits"),
+        ({"edits": ["insert"]}, "line 2: edits is ['insert']; it must be a list of edits"),
+    ],
+)
+def test_a_damaged_file_of_rewrites_is_one_line(
+    tmp_path: Path,
+    audit: Callable[..., Any],
+    capsys: pytest.CaptureFixture[str],
+    changed: dict[str, Any],
+    message: str,
+) -> None:
+    file = rewrites(tmp_path / "rewritten.jsonl", ("my dog died", "Oh."), ("she left", "Oh no."))
+    first, second = file.read_text(encoding="utf-8").splitlines()
+    file.write_text(f"{first}\n{json.dumps(json.loads(second) | changed)}", encoding="utf-8")
+    with pytest.raises(SystemExit):
+        audit("--rewrites", file)
+    assert message in capsys.readouterr().err
 
 
 def test_a_file_without_edits_is_refused(
