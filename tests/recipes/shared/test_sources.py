@@ -5,10 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from recipes.shared.sources import load_splits, other_responses, rows_of_split
+from recipes.shared.sources import (
+    known_levels,
+    labelled_lines,
+    load_splits,
+    other_responses,
+    rows_of_split,
+)
 from rewriting.data import load_exchanges, split_of
 from rewriting.errors import UserError
-from rewriting.exchange import Exchange
+from rewriting.exchange import MECHANISMS, Exchange, Label
 
 ROWS = [{"seeker_post": f"seeker {n // 2}", "response_post": f"response {n}"} for n in range(80)]
 
@@ -74,3 +80,23 @@ def test_the_rewrites_keep_their_own_parts() -> None:
     assert rows_of_split("sample:rewrites", "dev") == splits["dev"]
     together = list(load_exchanges("sample:rewrites"))
     assert len(together) == sum(map(len, splits.values()))
+
+
+def test_replies_without_a_level_or_known_not_to_fit_are_left_out() -> None:
+    labels = {mechanism: Label(1) for mechanism in MECHANISMS}
+    whole = Exchange("I failed.", "Oh no.", labels=labels)
+    misfit = Exchange("I failed.", "So nice!", labels=labels, extra={"contrast": {"fits": False}})
+    fitting = Exchange("I failed.", "So sad.", labels=labels, extra={"contrast": {"fits": True}})
+    assert known_levels([whole, Exchange("I failed.", "Hm."), misfit, fitting]) == [whole, fitting]
+
+
+def test_a_bad_line_of_labels_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    path.write_text('{"text": "a"}\n{"text": "b"}\n')
+    given = (str(tmp_path), "lines.jsonl", lambda row: row["text"], "`text`")
+    assert labelled_lines(*given) == ["a", "b"]
+    path.write_text('{"text": "a"}\n{"txt": "b"}\n')
+    with pytest.raises(UserError, match=r"line 2: a line needs `text` \('text'\)\.$"):
+        labelled_lines(*given)
+    with pytest.raises(UserError, match="there is no such file; --data names the folder"):
+        labelled_lines(str(tmp_path), "gone.jsonl", dict, "")
