@@ -92,6 +92,7 @@ class Checkpoints:
         try:
             if self.accelerator is None or self.accelerator.is_main_process:
                 self._lock.enter_context(only_writer(self.folder))
+                self._remove_leftovers()
         except UserError as error:
             refusal = str(error)
         if self.accelerator is not None:
@@ -144,9 +145,7 @@ class Checkpoints:
         from safetensors.torch import save_file
 
         self.folder.mkdir(parents=True, exist_ok=True)
-        # Of a killed save or prune: only one process writes here.
-        for leftover in filter(Path.is_dir, self.folder.glob(".tmp-*")):
-            shutil.rmtree(leftover)
+        self._remove_leftovers()
         temporary = self.folder / f".tmp-{target.name}-{os.getpid()}"
         content = temporary / "content"
         content.mkdir(parents=True)
@@ -159,6 +158,12 @@ class Checkpoints:
         write_manifest(content, {"step": step})
         publish(content, target, temporary)
         shutil.rmtree(temporary)
+
+    def _remove_leftovers(self) -> None:
+        """Remove what killed saves and removals have left: only one process writes here."""
+        with disk_errors(self.folder):
+            for leftover in filter(Path.is_dir, self.folder.glob(".tmp-*")):
+                shutil.rmtree(leftover)
 
     def _prune(self, newest: Path) -> None:
         """Remove all but the newest. What is newer than this save was passed over as damaged."""

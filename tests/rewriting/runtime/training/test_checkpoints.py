@@ -186,6 +186,15 @@ def test_fifty_kills_during_saves(tmp_path: Path) -> None:
     assert result.stdout.startswith("survived"), result.stderr
 
 
+def test_leftovers_of_a_killed_removal_go_when_a_finished_run_is_started_again(
+    tmp_path: Path,
+) -> None:
+    train(tmp_path, 6)
+    (tmp_path / ".tmp-step_00000002-4711" / "content").mkdir(parents=True)
+    train(tmp_path, 6)
+    assert list(tmp_path.glob(".tmp-*")) == []
+
+
 def test_leftovers_of_a_killed_save_are_removed(tmp_path: Path) -> None:
     (tmp_path / f".tmp-step_00000001-{os.getpid()}").mkdir(parents=True)
     Checkpoints(tmp_path).save(2, model=make_run()["model"])
