@@ -81,7 +81,7 @@ class ChoosingAgent:
         self._heads: dict[str, Any] = {"policy": self.module}
         self._vectors: BatchedScores[tuple[str, str], Tensor] = BatchedScores(
             self._read, length=lambda pair: len(pair[0]), group=lambda pair: pair[0],
-            batch_size=64, remember_all=True,
+            batch_size=16, remember_all=True,
         )  # fmt: skip
 
     # ---- what it has been, and how it is kept

@@ -49,7 +49,7 @@ class ChoosingSettings:
         greatest=1,
     )
     pool: int = setting(
-        72,
+        48,
         "Number of sentences of similar posts that are read to find those that reach "
         "least_welcome; the policy chooses from the most welcome of them.",
         least=1,
