@@ -92,7 +92,7 @@ Choice = tuple[Rewrite, Mapping[str, float | None]]
 
 @dataclass(slots=True)
 class Gated:
-    """One exchange on its way through the gate."""
+    """One exchange with the gate's verdict, and the rewrite that passed, if any."""
 
     exchange: Exchange
     verdict: Verdict
@@ -122,7 +122,7 @@ class Gated:
         return self.rewrite or Rewrite(exchange, exchange.response_post, reasons=self.reasons)
 
     def row(self, help_text: str) -> dict[str, Any]:
-        """The `safety` field of a line."""
+        """The field `safety` of an output line."""
         row: dict[str, Any] = {"verdict": self.verdict.verdict, "reasons": list(self.reasons)}
         if not self.verdict.clear:
             row["help"] = help_text

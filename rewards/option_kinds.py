@@ -29,7 +29,7 @@ class Kind:
             raise UserError(f"{option} is {self.words}, not {value!r}.")
 
     def or_none(self) -> Kind:
-        """The same kind, or nothing."""
+        """A kind that also allows null."""
         return Kind(f"{self.words}, or null", lambda value: value is None or self.fits(value))
 
 

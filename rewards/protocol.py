@@ -244,7 +244,7 @@ async def awaited(name: str, reward: Reward, columns: Mapping[str, Any]) -> list
 
 
 async def result_of(values: Awaitable[T]) -> T:
-    """Anything to be awaited as a coroutine, which is what an event loop takes."""
+    """Wrap anything that can be awaited in a coroutine, since event loops run nothing else."""
     return await values
 
 

@@ -31,7 +31,7 @@ class Moments:
 
     @property
     def std(self) -> float:
-        """The sample standard deviation; 0 before there are two values."""
+        """The sample standard deviation so far; 0 until there are two values."""
         return math.sqrt(self.m2 / (self.count - 1)) if self.count > 1 else 0.0
 
 

@@ -45,7 +45,8 @@ class Policy(Protocol):
 
 
 def spans(num_sentences: int, span_length: int) -> list[range]:
-    """Contiguous spans that cover a response; the last may be shorter. One at least, if empty."""
+    """Contiguous spans that cover a response; the last may be shorter. A blank response has one
+    empty span."""
     if span_length < 1:
         raise ValueError(f"a span needs at least one sentence, not {span_length}")
     starts = range(0, max(num_sentences, 1), span_length)

@@ -50,6 +50,6 @@ class ChatEditor:
         ]
 
     def answers(self, exchanges: Sequence[Exchange], *, seed: int) -> list[str]:
-        """What the model says, before it is read."""
+        """The raw answers of the model, before they are parsed."""
         ends = end_tokens_of(self.chat.model, self.chat.tokenizer)
         return self.chat.answers(self.prompt, exchanges, ends, seed=seed)

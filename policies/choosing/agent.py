@@ -169,7 +169,7 @@ class ChoosingAgent:
         cosines: Sequence[float],
         role: str = "policy",
     ) -> tuple[Tensor, Tensor]:
-        """The same for any sentences to choose from."""
+        """As `scores`, for any sentences to choose from and the similarity of their posts."""
         count, heads = len(state.span), self._heads[role]
         vectors = self._vectors_of(_pairs(state, sentences))
         cosines_K = torch.tensor(cosines, device=vectors.device)
@@ -195,7 +195,7 @@ class ChoosingAgent:
         return near[: self.settings.choices]
 
     def similar(self, state: EditState) -> list[Near]:
-        """The sentences of similar posts, the nearest first: nothing that the reply says already."""
+        """Sentences of similar posts, nearest first, without what the reply says already."""
         exchange, settings = state.exchange, self.settings
         there = normalised(" ".join((exchange.response_post, *state.span)))
         count = settings.pool if settings.least_welcome else settings.choices
@@ -286,7 +286,7 @@ class ChoosingAgent:
         return self.rewrites(exchanges, [seed])[0]
 
     def rewrites(self, exchanges: Sequence[Exchange], seeds: Sequence[int]) -> list[list[Rewrite]]:
-        """The rewrites of every seed."""
+        """Rewrite every exchange once for each seed."""
         length, edits = self.settings.span_length, self.settings.max_edits
         return rewrites_together(self.sample, exchanges, seeds, span_length=length, max_edits=edits)
 

@@ -41,7 +41,7 @@ SHARES: Final[Mapping[str, float]] = {"insert": 0.45, "replace": 0.35, "keep": 0
 
 @dataclass(frozen=True, slots=True)
 class Supervised:
-    """A state, and what to do in it."""
+    """An example of the warm start: a state, and the edit to be learnt in it."""
 
     state: EditState
     position: int
@@ -62,7 +62,7 @@ class Supervised:
 
     @property
     def actions(self) -> list[tuple[int, str]]:
-        """Every place and sentence to be learnt."""
+        """Every pair of a position and a sentence to be learnt."""
         return [(self.position, self.sentence), *self.others]
 
 

@@ -68,7 +68,7 @@ class Sampled:
 
 @dataclass(frozen=True, slots=True)
 class TokenLogProbs:
-    """Of given responses, padded with 0."""
+    """Log-probabilities and values of the tokens of given responses, padded with 0."""
 
     log_prob_BT: Tensor
     mask_BT: Tensor

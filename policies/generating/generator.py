@@ -43,9 +43,9 @@ VALUE_WEIGHTS = "value_head.safetensors"
 
 
 class Generator:
-    """Writes whole responses; a `Policy` by name, and what policies/training/ppo trains.
+    """A language model that writes whole responses: a `Policy`, which policies/training/ppo trains.
 
-    seed: of the value head's weights. batch_size: responses that are sampled together.
+    seed: for the first weights of the value head. batch_size: responses sampled together.
     """
 
     def __init__(

@@ -27,7 +27,7 @@ OnSamples = Callable[[str, Rows], None]
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """How the log of an algorithm is read."""
+    """Which figures of an algorithm's log are drawn, and which stand in its short lines."""
 
     panels: Mapping[str, Sequence[str]]
     """Of the picture with the curves, after those of the rewards."""
@@ -63,7 +63,7 @@ PPO: Final = Looks(
 
 
 def headline(row: Mapping[str, float], looks: Looks) -> str:
-    """A row of the log in a few words."""
+    """One line that sums up a row of the log, for the terminal."""
     known = [f"{key} {row[key]:.3f}" for key in looks.headline if key in row]
     return f"step {row['step']:.0f}: {', '.join(known)}"
 

@@ -13,7 +13,7 @@ from rewriting.runtime.training.settings import RunSettings, check_run
 
 @dataclass(frozen=True, kw_only=True)
 class PolicySettings(RunSettings):
-    """What both algorithms have."""
+    """Settings that REINFORCE and PPO share."""
 
     keep_best: bool = setting(
         False, "Keep the weights with the best dev reward instead of the last ones."

@@ -58,7 +58,7 @@ def figures(audit: Audit, is_stock: Sequence[bool]) -> dict[str, Any]:
 
 
 def each(audit: Audit) -> list[tuple[str, list[Scores]]]:
-    """Kind → the scores of its rounds."""
+    """Each kind of sentence with its scores, one `Scores` for each round."""
     return [(kind, [scores for _, scores in audit.of(kind)]) for kind in KINDS]
 
 
@@ -141,6 +141,6 @@ def by_mechanism(audit: Audit, wins: Mapping[str, Sequence[bool]]) -> dict[str, 
 
 
 def among(wins: Mapping[str, Sequence[bool]], rows: Sequence[int]) -> dict[str, Any]:
-    """The two main figures over some of the items."""
+    """The two main figures of the audit, over some of its items."""
     names = ("matched_beats_every_stock", "matched_beats_wrong_post")
     return {"n": len(rows)} | {name: percent([wins[name][row] for row in rows]) for name in names}

@@ -39,7 +39,7 @@ def shrunk(probabilities: tuple[float, float, float], share: float) -> tuple[flo
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """All three mechanisms in one response."""
+    """What an identifier says of one response: a judgement for each of the three mechanisms."""
 
     judgements: Mapping[str, Judgement]
 

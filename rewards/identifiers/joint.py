@@ -27,7 +27,7 @@ from rewriting.sentences import split_sentences
 
 
 class JointIdentifier:
-    """Assesses pairs of posts sentence by sentence."""
+    """The identifier `joint`: reads every sentence together with its post; the best one counts."""
 
     def __init__(self, model: SenseModel, bars: Bars, *, name: str = "joint") -> None:
         self.model = model

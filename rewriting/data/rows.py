@@ -44,12 +44,12 @@ OnBadRow = Callable[[BadRow], None]
 
 
 def raise_bad_row(bad: BadRow) -> None:
-    """What happens to a bad row unless the user asked to skip them."""
+    """Stop at a bad row, in a command that takes --skip-bad-rows."""
     raise UserError(f"{bad}. Mend the row, or pass --skip-bad-rows to set such rows aside.")
 
 
 def stop_at_bad_row(bad: BadRow) -> None:
-    """The same where a command has no such option."""
+    """Stop at a bad row, in a command without --skip-bad-rows."""
     raise UserError(f"{bad}. Mend the row, or take it out.")
 
 

@@ -37,7 +37,7 @@ class Survey:
     columns: Mapping[str, str] = field(default_factory=dict)
 
     def exchanges(self) -> Iterator[Exchange]:
-        """The good rows again."""
+        """Read the good rows a second time, one after the other."""
         return load_exchanges(
             self.source, on_bad_row=lambda bad: None, limit=self.limit, columns=self.columns
         )

@@ -71,7 +71,7 @@ class Measure(Generic[Row]):
         return [None if v is None else math.log(v) for v in values] if self.ratio else values
 
     def back(self, value: Value) -> Value:
-        """From the scale of `column` to that of tables."""
+        """Turn a value of `column`, where ratios are logarithms, into one that tables show."""
         return math.exp(value) if self.ratio and value is not None else value
 
     def figure(self, table: Rows[Row]) -> Figure:
@@ -89,7 +89,7 @@ class Measure(Generic[Row]):
         return value, (math.exp(bounds[0]), math.exp(bounds[1]))
 
     def shown(self, value: Value) -> str:
-        """A figure as tables have it."""
+        """A figure as tables show it: rounded, with its sign where that matters."""
         if value is None:
             return "–"
         return ("+" if self.signed and value > 0 else "") + self._rounded(value)
@@ -121,7 +121,7 @@ def figures_of(
 
 
 def with_interval(value: str, interval: str) -> str:
-    """A cell of a terminal's table."""
+    """A value and its interval, as a cell of a table in the terminal."""
     return f"{value} ({interval.replace(' ', '')})" if interval else value
 
 

@@ -113,7 +113,7 @@ class Response:
 
 @dataclass(frozen=True)
 class Responses:
-    """All responses of a system."""
+    """All responses of one system, and what is known of each."""
 
     rows: Sequence[Response]
     seed: int = 0

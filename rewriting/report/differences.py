@@ -63,6 +63,6 @@ def verdict(name: str, test: Mapping[str, Any]) -> str:
 
 
 def verdicts(others: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Measure → for each system the verdict."""
+    """Measure → whether each system is better, worse, or neither."""
     measures = next(iter(others.values()), {})
     return {name: [verdict(name, one[name]) for one in others.values()] for name in measures}

@@ -241,7 +241,7 @@ class Block:
 
 
 def card(sample: Sample, names: Mapping[str, str]) -> dict[str, Any]:
-    """A sample as the template needs it."""
+    """One exchange with all its rewrites, as the template of the page needs it."""
     before = sample.original
     return {
         "id": sample.id,

@@ -126,9 +126,9 @@ def same_origin(headers: Headers) -> bool:
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """The fields of a form; of a field that stands twice, the last one.
+    """The fields of a form. Where a field is given twice, the last value counts.
 
-    Read here rather than by `request.form()`, which would need one more package and knows files.
+    Read here because `request.form()` needs one more package and would accept files.
     """
     kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":

@@ -76,7 +76,7 @@ def reference_log_probs(generator: Generator, rollout: Rollout, batch_size: int)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one response."""
+    """The reward of one response, its terms, and its text."""
 
     reward: float | None
     """None where no rewarded term applies."""

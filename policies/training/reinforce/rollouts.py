@@ -199,7 +199,7 @@ def kl_figures(
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one episode."""
+    """The reward of one episode, its terms, and what the agent did."""
 
     reward: float | None
     """None where no rewarded term applies."""

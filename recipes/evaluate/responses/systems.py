@@ -39,7 +39,7 @@ class Writers:
         GeneratorSettings(**self.decoding)  # which knows what is wrong with them
 
     def check(self, source: str) -> None:
-        """Say at once that there is no such system."""
+        """Refuse a system that does not exist, before anything is loaded."""
         if source.startswith(BARE):
             from rewriting.runtime.models.named import kind_of
 

@@ -110,7 +110,7 @@ def supervise(
 
 
 def length(exchange: Exchange) -> int:
-    """Of a row, for micro-batches of similar ones."""
+    """The length of a row in characters, by which micro-batches take similar ones."""
     return sum(map(len, exchange.history)) + len(exchange.seeker_post)
 
 

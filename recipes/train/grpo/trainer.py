@@ -75,7 +75,7 @@ def load_chat_model(name: str) -> tuple[Any, Any]:
 
 
 def device_arguments() -> dict[str, Any]:
-    """bfloat16 on a GPU, float32 on a CPU."""
+    """TRL's arguments for the device: bfloat16 on a GPU, float32 on a CPU."""
     import torch
 
     gpu = torch.cuda.is_available()

@@ -65,7 +65,7 @@ def worth_sentences(config: Config, labelled: list[Exchange]) -> tuple[list[str]
 
 
 def material_of(config: Config, splits: dict[Split, list[Exchange]], split: Any) -> Material:
-    """What blocks of a split are drawn from."""
+    """The sentences and posts of a split from which training blocks are drawn."""
     from rewards.identifiers.seed_sentences import SEEDS
     from rewards.reading import blocks
     from rewriting.data import split_of

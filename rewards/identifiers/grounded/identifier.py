@@ -31,7 +31,7 @@ from rewriting.sentences import split_sentences
 
 
 class GroundedIdentifier:
-    """Assesses pairs of posts sentence by sentence."""
+    """The identifier `grounded`: reads every sentence under its post; the best one counts."""
 
     def __init__(
         self, reader: SentenceReader, grounding: Grounding, *, name: str = "grounded"

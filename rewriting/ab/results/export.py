@@ -119,7 +119,7 @@ def excluded_raters(study: Study, votes: Sequence[Vote]) -> set[int]:
 
 
 def cleaner(scrub: bool) -> Any:
-    """What a text goes through on its way out."""
+    """The function that cleans a text before it is exported: the scrubber, or none."""
     if not scrub:
         return lambda text: text
     from rewriting.safety import scrub as remove

@@ -46,7 +46,7 @@ def p_text(p: float | None) -> str:
 
 
 def shown(name: str, figures: Mapping[str, Any]) -> str:
-    """A cell of the tables of tests."""
+    """A figure of a comparison as a cell of a table: a percentage, an interval, a p-value."""
     value = figures[name]
     if name == "win_rate":
         return percent(value)

@@ -91,7 +91,7 @@ def pair_page(
 
 
 def letter(vote: Vote) -> str:
-    """The answer as the page has it."""
+    """The answer that a vote stands for on the page: A is the left reply, B the right one."""
     if vote.winner == TIE:
         return "tie"
     return "A" if vote.winner == vote.left else "B"

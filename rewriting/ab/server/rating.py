@@ -38,7 +38,7 @@ def go_to(request: Request, path: str, *, saved: bool = True) -> Response:
 
 
 def place(progress: Progress) -> str:
-    """The page where a rater belongs now."""
+    """The address of the page that a rater has to see next."""
     if progress.stopped:
         return "/stopped"
     if not progress.consented:

@@ -34,7 +34,7 @@ class Ticket:
 
 
 def write_ticket(secret: str, rater: int, item: str) -> str:
-    """A ticket for a page that is being sent now."""
+    """A signed ticket for the page of a pair, with the time at which it is sent."""
     body = f"{secrets.token_hex(8)}-{int(time.time() * 1000):x}"
     return f"{body}-{_signature(secret, body, rater, item)}"
 

@@ -89,7 +89,7 @@ def repeated(
 
 
 def repeat_of(item: Item, seed: int) -> Item:
-    """The same pair as an item of its own."""
+    """A copy of a pair, as an item of its own, that a rater judges a second time."""
     return replace(item, id=opaque_id(seed, "repeat", item.id), kind="repeat", repeat_of=item.id)
 
 

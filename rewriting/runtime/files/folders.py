@@ -30,7 +30,7 @@ Files = dict[str, tuple[int, str]]  # name → bytes, SHA-256
 
 
 class Damaged(Exception):
-    """What is wrong with a folder, in words."""
+    """A folder does not match its manifest; the message says how."""
 
 
 @contextmanager

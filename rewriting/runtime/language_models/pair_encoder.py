@@ -134,7 +134,7 @@ class PairEncoder(TunedEncoder):
 
 
 def first_known(*tokens: int | None) -> int:
-    """The first token that a tokenizer has."""
+    """The first of some special tokens that the tokenizer has."""
     for token in tokens:
         if token is not None:
             return token

@@ -72,7 +72,7 @@ def num_shared(first: Sequence[int], second: Sequence[int]) -> int:
 
 
 def grown(numbers: Sequence[int], rows: Sequence[Sequence[int]]) -> Tree:
-    """The tree of some rows."""
+    """The tree of tokens that holds some rows, with shared beginnings once."""
     places: dict[tuple[int, int], int] = {}  # parent and token → place
     paths = []
     for row in rows:

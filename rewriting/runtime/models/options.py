@@ -53,7 +53,7 @@ class ModelOptions:
             )
 
     def loading(self, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:
-        """What `from_pretrained` is told for this."""
+        """The arguments of `from_pretrained` for these options."""
         self.check()
         told: dict[str, Any] = {"attn_implementation": self.attention} if self.attention else {}
         if self.load_in_4bit:

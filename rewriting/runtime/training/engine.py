@@ -102,7 +102,7 @@ class Engine:
     # ---- without gradients
 
     def whole(self) -> AbstractContextManager[None]:
-        """The weights whole on every process, for what is done without a gradient."""
+        """Gather the whole weights on every process, for work that needs no gradient."""
         return whole_weights(self.door, self.accelerator)
 
     def total(self, numbers: Sequence[float]) -> list[float]:

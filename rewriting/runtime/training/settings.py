@@ -10,7 +10,7 @@ from rewriting.runtime.settings import check_bounds, setting
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
-    """What every run has."""
+    """Settings that every training run has."""
 
     steps: int = setting(100, "Optimizer steps.", least=0)
     batch_size: int = setting(8, "Examples per step, over all processes.", least=1)

@@ -67,16 +67,16 @@ class Weights:
         self.put(self.parts(state))
 
     def gathered(self, tensors: Mapping[str, Tensor]) -> Tensors:
-        """Parts → whole tensors."""
+        """Whole tensors, put together from the parts on all processes."""
         found = ((name, whole(tensor)) for name, tensor in tensors.items())
         return {name: tensor for name, tensor in found if self.keeps}
 
     def parts(self, state: Mapping[str, Tensor]) -> Tensors:
-        """Whole tensors → parts."""
+        """This process's parts of whole tensors."""
         return {name: part_of(state[name], parameter) for name, parameter in self.named.items()}
 
     def copy(self) -> Tensors:
-        """The weights of this moment, as they lie here."""
+        """A copy of this process's weights as they are now."""
         return {name: parameter.detach().clone() for name, parameter in self.named.items()}
 
     @torch.no_grad()

@@ -30,7 +30,7 @@ class Ruled:
 
     @property
     def verdict(self) -> Verdict:
-        """Of the rules alone."""
+        """The verdict of the rules alone, without the reader."""
         both = gravest(self.firm, self.weak)
         return Verdict(both.verdict, both.reasons[:MAX_REASONS])
 
