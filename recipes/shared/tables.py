@@ -1,4 +1,4 @@
-"""What the tables share: fields of their settings, how they are shown, and no result is lost."""
+"""What the tables share: fields of their settings, how rows are shown, and that nothing is lost."""
 
 from __future__ import annotations
 
