@@ -37,7 +37,6 @@ class Models:
         reader: Any = None,
         kindness: Any = None,
         sense: Any = None,
-        belonging: Any = None,
         batch_size: int | None = None,
     ) -> None:
         if batch_size is not None and batch_size < 1:
@@ -53,7 +52,6 @@ class Models:
             "reader": reader,
             "kindness": kindness,
             "sense": sense,
-            "belonging": belonging,
         }
         self._classifiers: dict[str, tuple[Any, Any]] = {}
 
@@ -105,11 +103,6 @@ class Models:
     def sense(self) -> Any:
         """The `SenseModel`, which says whether a sentence is right for its post."""
         return self._loaded("sense", _load_sense)
-
-    @cached_property
-    def belonging(self) -> Any:
-        """The larger `SenseModel`, which also knows what was meant for somebody else."""
-        return self._loaded("belonging", _load_belonging)
 
     @cached_property
     def in_context(self) -> Any:
@@ -212,9 +205,3 @@ def _load_sense(*name: str, batch_size: int) -> Any:
 
     load: Callable[..., Any] = SenseModel.load if name else SenseModel.shared
     return load(*name, batch_size=batch_size)
-
-
-def _load_belonging(*name: str, batch_size: int) -> Any:
-    from rewards.reading.sense_model import BELONGING, SenseModel
-
-    return SenseModel.load(*(name or (BELONGING,)), batch_size=batch_size)

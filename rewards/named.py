@@ -179,7 +179,6 @@ BUILT_INS: Final[dict[str, BuiltIn]] = {
     ),
     "kindness": BuiltIn("rewards.terms.kindness:Kindness", "kindness"),
     "sense": BuiltIn("rewards.terms.sense:Sense", "sense", {"floor": PROBABILITY}),
-    "belonging": BuiltIn("rewards.terms.belonging:Belonging", "belonging", {"floor": PROBABILITY}),
     "specificity": BuiltIn(
         "rewards.terms.specificity:Specificity", "sentence_encoder", {"batch_size": COUNT}
     ),

@@ -39,8 +39,6 @@ from rewriting.runtime.language_models.tuned_encoder import fill, ready, trained
 from rewriting.runtime.models.hub import found_folder
 
 SHIPPED = Path(__file__).parent.parent / "shipped" / "sense"
-BELONGING = SHIPPED.parent / "belonging"
-"""A larger reader, which has learnt from lent sentences too: the reward `belonging` asks it."""
 SETTINGS, WEIGHTS = "sense.json", "sense.safetensors"
 BARS = "bars"  # of the levels that the identifier `joint` calls
 

@@ -1,7 +1,7 @@
 """`sense`: whether a new sentence makes sense under this post, is true to it, and hurts nobody.
 
 `contrast` says that a sentence is about this post; this says whether it is right about it. The
-model is in rewards/reading/sense_model.py. `belonging` asks a larger model (belonging.py).
+model is in rewards/reading/sense_model.py.
 """
 
 from __future__ import annotations

@@ -72,13 +72,6 @@ def test_the_term_by_name() -> None:
     assert scores.totals == pytest.approx([2 * (0.5 - 1), 0.0, 0.0])
 
 
-def test_belonging_asks_its_own_model() -> None:
-    rewards = build_rewards(
-        {"belonging": {"weight": 2, "floor": 0.5}}, Models(belonging=FakeModel(), sense=None)
-    )
-    assert rewards.score(**COLUMNS).totals == pytest.approx([2 * (0.5 - 1), 0.0, 0.0])
-
-
 def test_the_loss_has_a_bound() -> None:
     class Certain(FakeModel):
         def read(self, pairs: Sequence[tuple[str, str]]) -> list[SenseReading]:
