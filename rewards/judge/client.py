@@ -9,6 +9,7 @@ from __future__ import annotations
 import email.utils
 import http.client
 import json
+import logging
 import os
 import random
 import threading
@@ -20,6 +21,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from rewriting.errors import UserError
+
+logger = logging.getLogger(__name__)
 
 TIMEOUT: Final = 60.0
 RETRIES: Final = 4
@@ -92,6 +95,14 @@ class Client:
                         f"{error}. A longer timeout, more retries or less concurrency may help."
                     ) from None
                 wait = backoff(attempt, random.random()) if error.wait is None else error.wait
+                logger.warning(
+                    "%s: attempt %d of %d failed (%s); the next in %.1f s",
+                    self.address,
+                    attempt + 1,
+                    self.retries + 1,
+                    error,
+                    wait,
+                )
             self.pause(wait, stop)
         raise StoppedError
 

@@ -117,12 +117,18 @@ def test_a_refusal_with_an_answer_among_its_tokens_is_no_score(endpoint: Endpoin
         answers(judge(endpoint))
 
 
-def test_a_failing_server_is_asked_again(endpoint: Endpoint) -> None:
+def test_a_failing_server_is_asked_again(
+    endpoint: Endpoint, caplog: pytest.LogCaptureFixture
+) -> None:
     endpoint.replies = [Reply("broken", 500), Reply("busy", 503), completion("A")]
     made = judge(endpoint)
     assert answers(made) == [(1.0, 0.0)]
     first, second = pauses(made)
     assert 0.25 <= first <= 0.5 <= second <= 1.0
+    assert [record.getMessage().split(": ", 1)[1] for record in caplog.records] == [
+        f"attempt 1 of 5 failed (status 500, broken); the next in {first:.1f} s",
+        f"attempt 2 of 5 failed (status 503, busy); the next in {second:.1f} s",
+    ]
 
 
 def test_a_server_that_keeps_failing_is_named(endpoint: Endpoint) -> None:
@@ -139,9 +145,9 @@ def test_a_server_that_keeps_failing_is_named(endpoint: Endpoint) -> None:
 
 def test_a_slow_server_is_given_up_and_asked_again(endpoint: Endpoint) -> None:
     slow = completion("B")
-    slow.delay = 0.3
+    slow.delay = 2.3
     endpoint.replies = [slow, completion("A")]
-    assert answers(judge(endpoint, timeout=0.1)) == [(1.0, 0.0)]
+    assert answers(judge(endpoint, timeout=2)) == [(1.0, 0.0)]
     endpoint.replies = [slow]
     with pytest.raises(UserError, match=r"in 1 attempts; the last one: no answer within 0.1 s"):
         answers(judge(endpoint, timeout=0.1, retries=0))
@@ -182,10 +188,10 @@ def test_a_server_that_does_not_know_log_probabilities(endpoint: Endpoint) -> No
 
 
 def test_the_key_is_sent_and_never_shown(
-    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("THE_KEY", f" {KEY}\n")
-    made = judge(endpoint, api_key_env="THE_KEY", retries=0)
+    made = judge(endpoint, api_key_env="THE_KEY", retries=1)
     endpoint.replies = [completion("A")]
     answers(made)
     assert endpoint.headers[0]["Authorization"] == f"Bearer {KEY}"
@@ -194,6 +200,7 @@ def test_the_key_is_sent_and_never_shown(
         endpoint.replies = [reply, reply]
         with pytest.raises(UserError) as caught:
             answers(made)
+        assert KEY not in caplog.text
         chain: BaseException | None = caught.value
         assert "[key]" in str(chain)
         while chain is not None:
