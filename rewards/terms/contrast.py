@@ -86,7 +86,8 @@ class Contrast:
 
 
 class LanguageModelContrast:
-    """The same with a language model as critic: log p(sentence | post), summed over its tokens.
+    """Specificity by contrast with a language model as critic: log p(sentence | post), summed over
+    the tokens of the sentence.
 
     posts: the other posts, K of them; their number times the sentence is what a row costs. No
     training is needed, and any causal model serves; the reader is stronger and reads a sentence

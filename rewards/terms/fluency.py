@@ -11,7 +11,8 @@ from rewriting.runtime.language_models.backbone import Backbone
 
 
 class Fluency:
-    """p_LM(completion)^(1/N): the geometric mean probability of its N tokens, in (0, 1].
+    """How likely a language model finds the completion: p(completion)^(1/N), the geometric mean
+    probability of its N tokens, in (0, 1].
 
     A term of PARTNER's reward (arXiv 2101.07714). It is 1 / perplexity, so it can be added with a
     positive weight, and the N-th root keeps long responses from being punished for their length.
@@ -48,7 +49,7 @@ def mean_log_probs(
 
 
 class Perplexity:
-    """exp(−mean log-probability of a token), 1 or more; lower is more fluent.
+    """Perplexity, exp(−mean log-probability of a token): 1 or more; lower is more fluent.
 
     A metric. In a sum of rewards its weight is 0, which logs it, or negative: with a positive one
     the policy is paid for gibberish. Having no upper bound it makes a poor reward in any case;

@@ -20,7 +20,8 @@ BACKWARD_PREFIX = "A peer answered:\n{}\n\nThis is what someone had written:\n"
 
 
 class MutualInformation:
-    """λ · log p→(rewritten | S) + (1 − λ) · log p←(S | rewritten), S the seeker post.
+    """How well reply and post predict each other: λ · log p→(rewritten | S) +
+    (1 − λ) · log p←(S | rewritten), with S the seeker post.
 
     PARTNER's specificity term (arXiv 2101.07714), after maximum mutual information in dialogue
     (arXiv 1510.03055, 1911.00536). The backward half is the one that tells: a sentence that fits
