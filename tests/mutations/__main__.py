@@ -18,9 +18,7 @@ def main() -> None:
     )
     parser.add_argument("--data", type=int, default=20_000, help="mutated data files")
     parser.add_argument("--others", type=int, default=2_000, help="of every other subject")
-    parser.add_argument(
-        "--seed", type=int, default=0, help="of the first case; the next has the next one"
-    )
+    parser.add_argument("--seed", type=int, default=0, help="of the first case; they go up by 1")
     parser.add_argument("--subject", choices=SUBJECTS, help="this one only")
     options = parser.parse_args()
     logging.disable(logging.WARNING)  # damaged checkpoints and jobs are reported by the thousand

@@ -57,6 +57,8 @@ def test_a_setting_may_have_its_name_of_an_earlier_release(tmp_path: Path) -> No
         '{"kind": "edit_policy", "backbone": 3}',
         '{"kind": "edit_policy", "backbone": "\\ud83d"}',
         '{"kind": "edit_policy", "backbone": "smollm2-135m", "sha256": {"../x": ""}}',
+        '{"kind": "edit_policy", "backbone": "smollm2-135m", "sha256": {"%s": ""}}' % ("p" * 5000),
+        '{"kind": "edit_policy", "backbone": "smollm2-135m", "sha256": {"%s": ""}}' % ("p/" * 900),
         '{"kind": "edit_policy", "backbone": "smollm2-135m", "sha256": 3}',
         '{"kind": "generator", "model": "flan-t5-small", "num_virtual_tokens": 1000000000}',
         '{"kind": "generator", "model": "flan-t5-small", "value_width": true}',

@@ -17,6 +17,7 @@ from recipes.commands.push.kinds import KINDS, POLICY, read_folder
 from rewards.identifiers.named import SHIPPED
 from rewriting.errors import UserError
 from rewriting.safety.reader.crisis_reader import SHIPPED as CRISIS
+from tests.rewriting.runtime.files.test_model_files import unsealed
 
 NAME = "my-org/kind-editor"
 
@@ -203,8 +204,7 @@ def test_a_dry_run_of_a_reward_model_sends_nothing(sent: list[Any]) -> None:
 def test_a_gate_beside_an_identifier_of_this_machine_is_said(tmp_path: Path, reader: Path) -> None:
     gate = Path(shutil.copytree(SHIPPED / "context", tmp_path / "gate"))
     assert "warning: it is built on" not in push(gate, NAME, "--dry-run")
-    described = json.loads((gate / "context.json").read_text())
-    (gate / "context.json").write_text(json.dumps(described | {"identifier": str(reader)}))
+    unsealed(gate / "context.json", identifier=str(reader))
     assert f"warning: it is built on {reader}, which others" in push(gate, NAME, "--dry-run")
 
 
