@@ -141,6 +141,23 @@ def test_every_setting_of_partner_is_in_a_group() -> None:
     assert sorted(named) == sorted(field.name for field in fields(Config))
 
 
+def test_every_setting_of_bank_alone_is_on_its_page() -> None:
+    from recipes.train.bank import Config
+    from recipes.train.partner.recipe import Config as Partner
+
+    own = {field.name for field in fields(Config)} - {field.name for field in fields(Partner)}
+    page = (DOCS / "bank.md").read_text(encoding="utf-8")
+    assert {name.strip("`") for name in first_column(page, "field")} == own
+
+
+def test_every_setting_of_emprl_is_in_a_group() -> None:
+    from recipes.train.emprl.recipe import Config
+
+    page = (DOCS / "emprl.md").read_text(encoding="utf-8")
+    groups = page.split("| about | fields |")[1].split("\n\n")[0]
+    assert set(re.findall(r"`(\w+)`", groups)) == {field.name for field in fields(Config)}
+
+
 def test_a_failing_block_is_named_by_its_line(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# Title\n\n```python\nx = 1\nassert x == 2\n```\n")
