@@ -31,7 +31,9 @@ PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_opt
 app = typer.Typer(
     help="Rewrite supportive replies to be more empathic, measure them, and look after the data "
     "and models behind that.",
-    epilog='Try: rewriting rewrite --seeker "I failed the exam again." --response "Study harder."',
+    epilog=examples(
+        'rewriting rewrite --seeker "I failed the exam again." --response "Study harder."'
+    ),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,

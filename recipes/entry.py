@@ -46,6 +46,9 @@ EVALUATION: dict[str, str] = {
 }
 """The same for the tables of evaluate.py."""
 
+TRAINING_EXAMPLE = "partner --steps 8 --output runs/first"
+EVALUATION_EXAMPLE = "rewrites --systems original,generic --data sample:test"
+
 RANKS = ("RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK")
 """Where torchrun and three kinds of MPI tell a process its rank: those that accelerate reads."""
 
@@ -112,5 +115,8 @@ def _overview(program: str, recipes: Mapping[str, str]) -> str:
     for name, module in recipes.items():
         summary = (import_module(module).__doc__ or "").strip().split("\n")[0]
         lines.append(f"  {name:<14}{summary}")
+    typed = program if program.startswith("rewriting") else f"python {program}"
+    example = TRAINING_EXAMPLE if recipes is TRAINING else EVALUATION_EXAMPLE
+    lines += ["", "example:", f"  {typed} {example}"]
     lines += ["", f"{program} RECIPE --help explains every field."]
     return "\n".join(lines)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from policies.editing.warm_start import Supervised
-from rewriting.data.fits import STRONG, fit_groups
+from rewriting.data.fits import CORPORA, STRONG, fit_groups
 from rewriting.data.load import load_exchanges
 from rewriting.edits import num_positions
 from rewriting.errors import UserError
@@ -24,7 +24,6 @@ from rewriting.sentences import split_sentences
 
 GOOD_KINDS: Final = frozenset({"specific", "general_fit", "question"})
 """What is worth saying, of the kinds of `sample:sense`."""
-CORPORA: Final = ("sample:sense", "sample:fits")
 
 
 def build_fitting(

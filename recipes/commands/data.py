@@ -17,7 +17,9 @@ from rewriting.exchange import LEVELS
 from rewriting.runtime.files.disk import write_json
 
 app = typer.Typer(
-    help="Fetch public data, and look at data before training on it.", no_args_is_help=True
+    help="Fetch public data, and look at data before training on it.",
+    no_args_is_help=True,
+    epilog=examples("rewriting data check sample", "rewriting data get epitome"),
 )
 SHOWN_BAD_ROWS = 20
 

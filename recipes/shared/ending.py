@@ -30,11 +30,11 @@ FILES: Final = {
 
 IDENTIFIER: Final = (
     "rewriting score --input sample:test --output scores.jsonl --model {folder}/model",
-    "python evaluate.py identifier --data sample --split test --model {folder}/model",
+    "rewriting evaluate identifier --data sample --split test --model {folder}/model",
 )
 REWRITER: Final = (
     "rewriting rewrite --input sample:test --output rewrites.jsonl --policy {folder}/policy",
-    "python evaluate.py rewrites --systems original,trained={folder}/policy --data sample:test",
+    "rewriting evaluate rewrites --systems original,trained={folder}/policy --data sample:test",
 )
 NEXT: Final[dict[str, tuple[str, ...]]] = {
     "partner": REWRITER,
@@ -42,7 +42,7 @@ NEXT: Final[dict[str, tuple[str, ...]]] = {
     "grpo": REWRITER,
     "emprl": (
         "rewriting rewrite --input sample:test --output rewrites.jsonl --policy {policy}",
-        "python evaluate.py responses --systems human,trained={policy} --data sample:test",
+        "rewriting evaluate responses --systems human,trained={policy} --data sample:test",
     ),
     "identifier": IDENTIFIER,
     "reader": IDENTIFIER,
@@ -50,10 +50,10 @@ NEXT: Final[dict[str, tuple[str, ...]]] = {
     "sense": IDENTIFIER,
     "context": (
         IDENTIFIER[0],
-        "python evaluate.py probe --model {folder}/model --contexts sample:clubs",
+        "rewriting evaluate probe --model {folder}/model --contexts sample:clubs",
     ),
-    "appraisals": ("python evaluate.py alignment --appraisals {folder}/model",),
-    "alignment": ("python evaluate.py alignment --alignment {folder}/model",),
+    "appraisals": ("rewriting evaluate alignment --appraisals {folder}/model",),
+    "alignment": ("rewriting evaluate alignment --alignment {folder}/model",),
     "coherence": (
         'in Python: build_rewards({{"coherence": 1.0}}, Models(coherence="{folder}/model"))',
     ),
@@ -61,7 +61,7 @@ NEXT: Final[dict[str, tuple[str, ...]]] = {
         'in Python: build_rewards({{"kindness": 1.0}}, Models(kindness="{folder}/model"))',
     ),
     "reverse_lm": (
-        "python train.py partner --rewards '{{mutual_information: {{adapter: {folder}/adapter}}}}'",
+        "rewriting train partner --rewards '{{mutual_information: {{adapter: {folder}/adapter}}}}'",
     ),
     "crisis": ('in Python: Gate(reader=CrisisReader.load("{folder}/model"))',),
 }

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from rewriting.data.load import SAMPLE
 
+CORPORA: Final = ("sample:sense", "sample:fits")
+"""The corpora of sentences that fit a post, each in parts."""
 STRONG: Final = 2
 """The level of a sentence that says what this person is going through."""
 

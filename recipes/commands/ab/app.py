@@ -21,7 +21,15 @@ if TYPE_CHECKING:
     from rewriting.ab.study.create import Output
     from rewriting.ab.study.study import Criterion, Study
 
-app = typer.Typer(help="Blinded human A/B studies in the browser.", no_args_is_help=True)
+GROUP = examples(
+    "rewriting ab create --system ours=ours.jsonl --system theirs=theirs.jsonl --raters 6"
+    " --output study",
+    "rewriting ab serve study",
+    "rewriting ab report study --html report.html",
+)
+app = typer.Typer(
+    help="Blinded human A/B studies in the browser.", no_args_is_help=True, epilog=GROUP
+)
 app.command("plan", epilog=ab_results.PLAN)(ab_results.plan)
 app.command("serve", epilog=ab_serve.SERVE)(ab_serve.serve)
 app.command("links", epilog=ab_serve.LINKS)(ab_serve.links)

@@ -77,6 +77,19 @@ def check_file(file: Any) -> None:
         raise UserError(f"{file}: there is no such file.")
 
 
+def check_corpora(names: Any) -> None:
+    """The corpora of sentences that fit a post."""
+    from rewriting.data.fits import CORPORA
+    from rewriting.runtime.loading import did_you_mean
+
+    for name in sources_of(text_of(names)):
+        if name not in CORPORA:
+            raise UserError(
+                f"sentences are of {' or '.join(CORPORA)}, not {name!r}. "
+                + did_you_mean(name, CORPORA).strip()
+            )
+
+
 def check_parts(source: Any) -> None:
     """Sources of counterfactuals: the beginning of two names, or one of them."""
     text = text_of(source)
@@ -214,7 +227,7 @@ CHECKS: Final[dict[str, Callable[[Any], None]]] = {
         ("data", "extra_data", "adapt_data", "dialogues", "calm", "neutral", "warm_data"),
         check_sources,
     ),
-    "sentences": check_sources,
+    "sentences": check_corpora,
     "counterfactuals": check_parts,
     **dict.fromkeys(("model", "encoder", "second"), check_any_model),
     "identifier": check_identifier,

@@ -8,6 +8,7 @@ heavy is imported, so that a typo is found at once.
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final, NoReturn, get_args, get_type_hints
@@ -62,10 +63,21 @@ def with_underscores(arguments: Sequence[str], names: Sequence[str]) -> list[str
     return written
 
 
+def as_typed(text: str, program: str) -> str:
+    """A docstring as `rewriting train` shows it: an installed wheel has no scripts."""
+    if not program.startswith("rewriting"):
+        return text
+    text = re.sub(
+        r"accelerate launch (train|evaluate)\.py", r"accelerate launch -m rewriting \1", text
+    )
+    text = re.sub(r"(?:python )?\b(train|evaluate)\.py", r"rewriting \1", text)
+    return re.sub(r"--config configs/(\w+)\.yaml", r"--config \1", text)
+
+
 def _parser(module: Any, program: str) -> _Parser:
     parser = _Parser(
         prog=program,
-        description=module.__doc__,
+        description=as_typed(module.__doc__ or "", program),
         formatter_class=argparse.RawDescriptionHelpFormatter,  # examples as they stand
         allow_abbrev=False,
         argument_default=argparse.SUPPRESS,

@@ -60,6 +60,10 @@ WRONG: dict[str, tuple[list[str], str]] = {
         ["train.py", "reverse_lm", "--data", "org/data"],
         "the hub cannot be reached",
     ),
+    "a corpus of sentences": (
+        ["train.py", "partner", "--sentences", "sample:fit"],
+        "Did you mean sample:fits?",
+    ),
     "a folder of sentences": (["train.py", "kindness", "--data", "gone"], "no such folder"),
     "a model that is ignored": (
         ["train.py", "partner", "--model", "gpt2"],
