@@ -106,6 +106,7 @@ def card(config: Config, generator: Generator, figures: dict[str, Any]) -> str:
         data=config.data,
         rows=figures["rows"],
         rewards=config.rewards,
+        identifier=config.identifier,
         expected=EXPECTED if config.expected_targets else "",
         start=config.from_policy if config.stage == "ppo" else "its own first stage",
         steps=config.steps,
@@ -127,7 +128,7 @@ probability that a response has the human one's levels of the three mechanisms o
 
 - Data: {rows} exchanges drawn from the train part of {data}. Start: {start}.
 - PPO: {steps} steps of {batch} responses; {kl} per nat of KL to the start.
-- Rewards: `{rewards}`
+- Rewards: `{rewards}`, by the identifier `{identifier}`
 - Command: `{command}`
 - In use it samples at temperature {temperature} with top-p {top_p}.
 
@@ -135,7 +136,7 @@ probability that a response has the human one's levels of the three mechanisms o
 {results}
 
 ## Limits
-The identifier that rewards it was trained on Reddit and reads mostly the surface of a reply: a
-response with the right levels may still miss the point. A small model; it makes things up. What it
+An identifier reads much of the surface of a reply (docs/audit.md): a response with the right levels
+may still miss the point. A small model; it makes things up. What it
 writes has to be read by a person before anybody in distress sees it. Not clinically validated.
 """

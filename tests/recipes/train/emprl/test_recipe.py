@@ -66,6 +66,7 @@ def test_the_second_stage_alone_starts_from_a_folder(config: Config, tmp_path: P
     # What it is comes from there, whatever a new one would be.
     card = (tmp_path / "again" / "policy" / "README.md").read_text(encoding="utf-8")
     assert "a prefix of 3 virtual tokens" in card
+    assert f"by the identifier `{config.identifier}`" in card
     run(changed(config, stage="both", output=str(tmp_path / "both"), kl_weight=0.0))
     ours, theirs = weights(tmp_path / "again"), weights(tmp_path / "both")
     for key, tensor in ours.items():

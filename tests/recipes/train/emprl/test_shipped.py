@@ -30,6 +30,7 @@ def test_what_is_shipped_is_whole(name: str) -> None:
     card = (folder / "README.md").read_text(encoding="utf-8")
     assert "python train.py emprl" in card
     assert "CC BY-NC" in card
+    assert name == "emprl-sft" or "by the identifier `epitome`" in card
     for file in folder.glob("*.*"):
         if file.suffix != ".safetensors":
             assert "/tmp" not in file.read_text(encoding="utf-8")
