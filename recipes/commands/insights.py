@@ -10,6 +10,7 @@ import typer
 
 from recipes.shared.flags.dialect import examples
 from rewriting.errors import UserError
+from rewriting.words import counted
 
 if TYPE_CHECKING:
     from rewriting.insights.columns import Columns
@@ -91,10 +92,11 @@ def insights(
     write_report(output, page)
     if json is not None:
         write_json(json, as_json(columns, found, shown))
-    show(found)
-    if not wanted.names:
+    if wanted.names:
+        show(found)
+    else:
         print("no question was asked: name columns with --user, --time, --group, --outcome")
-    print(f"{len(columns.levels_NK):,} replies; the page is {output}")
+    print(f"{output}: the page on {counted(len(columns.levels_NK), 'reply')}")
 
 
 def facts_of(columns: Columns, path: Path) -> dict[str, str]:
@@ -152,4 +154,4 @@ def show(found: list[Finding]) -> None:
     columns = ["question", "measure", "estimate", "p"]
     if standing:
         print_table("What stands", columns, [[one[name] for name in columns] for one in standing])
-    print(f"{len(standing)} of {len(found)} answers stand (adjusted p < 0.05)")
+    print(f"{len(standing)} of {len(found)} answers are significant (adjusted p < 0.05)")

@@ -127,7 +127,7 @@ def rewrite(options: Options) -> None:
         raise UserError("give --input and --output, or --seeker and --response.")
     else:
         if options.output.suffix != ".jsonl":
-            raise UserError(f"{options.output}: the output is a .jsonl file.")
+            raise UserError(f"--output {options.output}: name a .jsonl file.")
         if options.as_json:
             raise UserError("--json goes with --seeker; the lines of a file are in its --output.")
         check_file_to_write(options.output, options.overwrite)

@@ -101,7 +101,7 @@ def score(options: Options) -> None:
     Stopped, the same command goes on where it was. Several processes share the rows.
     """
     if options.output.suffix not in (".jsonl", ".parquet", ".csv"):
-        raise UserError(f"{options.output}: the output is a .jsonl, a .parquet or a .csv file.")
+        raise UserError(f"--output {options.output}: name a .jsonl, .parquet or .csv file.")
     process, processes = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     check_file_to_write(options.output, options.overwrite)
     check_identifier(options.model)
