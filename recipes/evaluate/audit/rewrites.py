@@ -27,20 +27,23 @@ FIELDS = ("seeker_post", "response_post", "rewritten_response", "edits")
 
 def audit_rewrites(path: Path, rewards: RewardSum, seed: int) -> dict[str, Any]:
     """The figures of the rewrites in a file that `rewriting rewrite` has written."""
-    rows = read_rewrites(path)
-    changed = [row for row in rows if row["sentences"]]
+    read = read_rewrites(path)
+    changed = [row for row in read if row["sentences"]]
     if len({row["seeker_post"] for row in changed}) < 2:
         raise UserError(f"{path}: an audit needs changed rewrites under at least two posts.")
     hosts = other_rows(changed, seed)
     moved = [said_to(host, row) for host, row in zip(hosts, changed, strict=True)]
-    home = paid(rewards, changed, [row["rewritten_response"] for row in changed])
-    away = paid(rewards, hosts, moved)
+    both = (changed, [row["rewritten_response"] for row in changed]), (hosts, moved)
+    if rewards.moments:  # terms with a scale are measured over all that is scored
+        for rows, replies in both:
+            paid(rewards, rows, replies, update=True)
+    home, away = (paid(rewards, rows, replies) for rows, replies in both)
     pairs = [(a, b) for a, b in zip(home, away, strict=True) if a is not None and b is not None]
     if not pairs:
         raise UserError(f"{path}: the rewards do not apply to any of these rewrites.")
     mean_home, mean_away = (sum(column) / len(pairs) for column in zip(*pairs, strict=True))
     return {
-        "rewrites": len(rows),
+        "rewrites": len(read),
         "changed": len(changed),
         "earned_at_home": mean_home,
         "earned_elsewhere": mean_away,
@@ -95,9 +98,16 @@ def said_to(host: Mapping[str, Any], guest: Mapping[str, Any]) -> str:
 
 
 def paid(
-    rewards: RewardSum, rows: Sequence[Mapping[str, Any]], replies: Sequence[str]
+    rewards: RewardSum,
+    rows: Sequence[Mapping[str, Any]],
+    replies: Sequence[str],
+    *,
+    update: bool = False,
 ) -> list[float | None]:
-    """What is paid for replies above what is paid for those that stood there."""
+    """What is paid for replies above what is paid for those that stood there.
+
+    update: terms with a scale count the values.
+    """
     from rewriting.new_sentences import new_sentences
 
     before = [row["response_post"] for row in rows]
@@ -109,6 +119,7 @@ def paid(
             seeker_post=[row["seeker_post"] for row in rows],
             response_post=before,
             sentence=new,
+            update=update,
         )
         totals.append(scores.totals)
     return [

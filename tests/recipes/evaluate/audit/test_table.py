@@ -227,6 +227,15 @@ def test_sentences_of_an_agent_that_are_meant_for_somebody_lose_elsewhere(
     assert stock["lost_elsewhere"] == 0
 
 
+def test_terms_with_a_scale_are_measured_in_it(tmp_path: Path, audit: Callable[..., Any]) -> None:
+    Path("words.py").write_text(SHARED_WORDS, encoding="utf-8")
+    rows = ("my dog died", "Your dog died ."), ("i failed maths", "You failed maths ?")
+    file = rewrites(tmp_path / "rewritten.jsonl", *rows)
+    found = audit("--rewrites", file, "--rewards", "{words.py:shared: {scale: std}}")
+    # The values are 2 and 2 at home and six times 0, of which the sample deviation is √(6/7).
+    assert found["earned_at_home"] == pytest.approx(2 / (6 / 7) ** 0.5)
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
