@@ -112,6 +112,54 @@ WRONG: dict[str, tuple[list[str], str]] = {
         ["rewriting", "score", "--input", "good.jsonl", "--output", "mine.py/x.jsonl"],
         "is a file",
     ),
+    "an identifier of the hub": (
+        ["rewriting", "score", "--input", "good.jsonl", "--output", "x.csv", "--model", "org/own"],
+        "could not be had from the hub",
+    ),
+    "an output of another kind": (
+        ["rewriting", "score", "--input", "good.jsonl", "--output", "x.txt"],
+        "a .jsonl, a .parquet or a .csv file",
+    ),
+    "a column of ours": (
+        ["rewriting", "data", "check", "good.jsonl", "--columns", "seeker_pst=p"],
+        "Did you mean seeker_post?",
+    ),
+    "half an exchange": (["rewriting", "rewrite", "--seeker", "a"], "each need a text"),
+    "a classifier of rewrite": (
+        ["rewriting", "rewrite", "--seeker", "a", "--response", "b", "--classifier", "mine.py:knd"],
+        "Did you mean kind?",
+    ),
+    "a log of serve": (["rewriting", "serve", "--log", "mine.py/log"], "cannot be written"),
+    "a port of serve": (["rewriting", "serve", "--port", "99999"], "--port"),
+    "a folder to push": (
+        ["rewriting", "push", "gone", "org/name", "--dry-run"],
+        "there is no folder gone",
+    ),
+    "a folder of nothing to push": (
+        ["rewriting", "push", "other", "org/name", "--dry-run"],
+        "holds no policy, identifier or reward model",
+    ),
+    "a name to push to": (["rewriting", "push", "other", "agent", "--dry-run"], "it is ORG/NAME"),
+    "a model to fetch": (["rewriting", "models", "fetch", "minilm-l7"], "Did you mean minilm-l6?"),
+    "data to get": (["rewriting", "data", "get", "epitom"], "Did you mean epitome?"),
+    "data to check": (["rewriting", "data", "check", "gone.csv"], "no such file or folder"),
+    "a header of data to check": (["rewriting", "data", "check", "header.csv"], "question, answer"),
+    "a config": (["rewriting", "configs", "partnr"], "Did you mean partner?"),
+    "scores of insights": (
+        ["rewriting", "insights", "--input", "gone.jsonl", "--output", "x.html"],
+        "there is no such file",
+    ),
+    "a win rate": (["rewriting", "ab", "plan", "--win-rate", "2"], "--win-rate"),
+    "one system of a study": (
+        ["rewriting", "ab", "create", "--system", "a=good.jsonl", "--raters", "2", "--output", "s"],
+        "two or more systems",
+    ),
+    "a study to serve": (["rewriting", "ab", "serve", "gone"], "there is no study.json"),
+    "a study to report": (["rewriting", "ab", "report", "gone"], "there is no study.json"),
+    "a study to export": (
+        ["rewriting", "ab", "export", "gone", "--output", "votes.csv"],
+        "there is no study.json",
+    ),
     "an identifier of feedback": (
         ["rewriting", "feedback", "--seeker", "a", "--response", "b", "--model", "groundet"],
         "Did you mean grounded?",
@@ -121,9 +169,13 @@ WRONG: dict[str, tuple[list[str], str]] = {
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """What comes of every wrong input, tried in one interpreter."""
-    folder = tmp_path_factory.mktemp("wrong")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("wrong")
+
+
+@pytest.fixture(scope="module")
+def outcomes(folder: Path) -> dict[str, dict[str, Any]]:
+    """What comes of every wrong input, tried in one interpreter. `left` is what stays behind."""
     (folder / "typo.yaml").write_text("steps: 4\nlearning_rat: 1\n")
     (folder / "broken.yaml").write_text("steps: [4\n")
     (folder / "value.yaml").write_text("steps: many\n")
@@ -134,6 +186,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
     step.mkdir(parents=True)
     state = {"step": 4, "settings": {"hidden": 64, "data": "sample"}, "parts": {}}
     (step / "state.json").write_text(json.dumps(state))
+    before = {path.name for path in folder.iterdir()}
     nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_OFFLINE": "", "HF_HOME": str(folder)}
     root = str(Path(__file__).parents[4])
     run = subprocess.run(
@@ -146,7 +199,8 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
         check=True,
     )
     found = map(json.loads, run.stdout.splitlines())
-    return dict(zip(WRONG, found, strict=True))
+    left = {path.name for path in folder.iterdir()} - before
+    return dict(zip(WRONG, found, strict=True)) | {"left": {"files": sorted(left)}}
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -161,8 +215,16 @@ def test_a_wrong_input_is_one_line_at_once(outcomes: dict[str, dict[str, Any]], 
     assert found["seconds"] < 2
 
 
-def test_there_are_twenty_and_more() -> None:
+def test_nothing_is_half_written(outcomes: dict[str, dict[str, Any]]) -> None:
+    assert outcomes["left"] == {"files": []}
+
+
+def test_there_are_twenty_and_more_over_all_commands() -> None:
+    from tests.recipes.commands_of import commands
+
     assert len(WRONG) >= 20
+    tried = {words[1] for words, _ in WRONG.values() if words[0] == "rewriting"}
+    assert {words[0] for words in commands() if words} - tried == {"train", "evaluate"}
 
 
 FREE_TEXT = {
