@@ -8,8 +8,8 @@ stand, and mutates the words that gave them away by one to three tricks: of spel
 looks (tests/rewriting/safety/spelling_tricks.py). A mutation passes where the rules then call the
 message clear. Messages of which the rules find only that they are not English are left out.
 
-Prints the share that passes with Wilson's interval, and the milliseconds that the rules take for a
-message. Aims: 0.05 % and 3 ms.
+Prints the share that passes with Wilson's interval, and the processor milliseconds that the rules
+take for a message. Aims: 0.05 % and 3 ms.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ def mutation(text: str, words: str, dice: random.Random) -> str:
 
 
 def measure(found: Sequence[tuple[str, str]], mutations: int, seed: int) -> dict[str, Any]:
-    """How many mutations pass, which, and how long the rules took for one."""
+    """How many mutations pass, which, and the processor time that the rules took for one."""
     passed: list[str] = []
     seconds = 0.0
     for number in range(mutations):
         post = mutation(*found[number % len(found)], random.Random(f"{seed} {number}"))
-        start = time.perf_counter()
+        start = time.process_time()
         verdict = check_rules(post)
-        seconds += time.perf_counter() - start
+        seconds += time.process_time() - start
         if verdict.clear:
             passed.append(post)
     return {

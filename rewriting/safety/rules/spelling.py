@@ -12,11 +12,17 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
 FILE = Path(__file__).parent / "spelling.toml"
+PHRASES = Path(__file__).parent / "phrases.toml"
+SPOKEN = ("explicit", "coded", "method_seeking")  # kinds whose words are read through tricks
+STEM = re.compile(r"[a-z]*\\[a-z][*+]?")  # what is no whole word in a phrase: suicid\w*
+PLURAL = re.compile(r"\b([a-z]+)([a-z])\?")
+FAR = 7  # a word of a phrase with so many letters may have one of them wrong
 # Letters of other alphabets that look like Latin ones and that Unicode does not fold.
 LOOKALIKES = {
     ord(other): latin
@@ -34,13 +40,19 @@ BREAK = " . "  # between the clauses of a text of plain words
 CLAUSE = re.compile(r"[.!?;,:…()\"“”\n–—]+|\s-+\s")
 SPOKEN_CLAUSE = re.compile(r"[.!?;,:…()\"“”–—]+(?=\s|$)|\n|\s-+\s")  # w@n7 70 d!3 stays whole
 SQUARED = ((0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189), (0x1F1E6, 0x1F1FF))
+LONGEST_PIECE = 14
 LONGEST = 80  # what is longer than this without a space is no word
 OUTSIDE = '.,;:?"()[]{}…–—-~_/\\«»“”„'
 STARS = "*#%•●○_-.?"
 CENSORED = re.compile(r"[a-z][*#%•●○_.?-]{1,3}[a-z]|[a-z]{2}[*#%•●○_.?-]{1,3}")
 REPEATED = re.compile(r"(.)\1+")
+RUN = re.compile(r"(.)\1*")
 NOT_LETTER = re.compile(r"[^a-z]")
-CORE = re.compile(r"kil|suicid|myself|mself|die|dead|life|hang|overdos|unalive|wrist|harm|alive")
+CORE = re.compile(
+    r"kil|suicid|myself|mself|die|dead|life|hang|overdos|unalive|wrist|harm|alive|cut|log|yet|end"
+    r"|sewer|slide|live|living|leav|earth|existence|catch|sign|check|permanent|delet|instal|jump|want|wish|funer|skin|voice"
+    r"|planet|subscri|purpos|tablet|hurt|burn|alive|overdos|pils|knife"
+)
 DIGITS = str.maketrans("013457896@$!|+€£¥(<{¡", "oieastbgbasiiteiyccci")
 DIGITS_L = str.maketrans("013457896@$!|+€£¥(<{¡", "oleastbggasllteiyccci")
 
@@ -138,11 +150,16 @@ def _read(chunk: str) -> tuple[str, ...]:
     for letters in (DIGITS, DIGITS_L):
         for whole in (core, core.rstrip("!1")):
             joined = NOT_LETTER.sub("", whole.translate(letters))
-            found = meant(joined)
+            found = meant(joined) or _as_it_is(joined)
             if found and _differs(joined, found) <= 1:  # a digit and two typos are no trick
                 return found
     words = [meant(word) or (word,) for word in WORD.findall(core)]
     return tuple(word for found in words for word in found)
+
+
+def _as_it_is(joined: str) -> tuple[str, ...]:
+    """A word of the phrases that signs stood between, or instead of letters of: g00d, h-a-n-d."""
+    return (joined,) if phrase_words().get(squeeze(joined)) == joined else ()
 
 
 @lru_cache(maxsize=20_000)
@@ -155,11 +172,33 @@ def meant(token: str) -> tuple[str, ...]:
         return ()
     if token in known.targets or token in known.glue:
         return (token,)
+    if token in known.common:  # "too" is not "to"
+        return _nearest(token, known.targets)
     if word := known.squeezed.get(squeeze(token)):
         return (word,)
+    word = phrase_words().get(squeeze(token))
+    if word and _has_runs(token, word):  # a slip may stand in the phrases itself: "klil"
+        return (_nearest(token, known.targets) if word == token else ()) or (word,)
     if len(token) > 5 and (parts := _glued(token)):
         return parts
-    return _nearest(token)
+    return _nearest(token, known.targets) or _nearest(token, far_words())
+
+
+@cache
+def phrase_words() -> dict[str, str]:
+    """The whole words of the phrases: with no letter twice in a row → as it is spelt."""
+    table = tomllib.loads(PHRASES.read_text(encoding="utf-8"))
+    texts = [phrase for kind in SPOKEN for phrase in table[kind]["phrases"]]
+    texts += table["words"].values()
+    texts = [PLURAL.sub(r"\1 \1\2", STEM.sub(" ", text)) for text in texts]
+    found = {word for text in texts for word in re.findall(r"[a-z]+", text)}
+    return {squeeze(word): word for word in sorted(found) if len(word) > 1}
+
+
+@cache
+def far_words() -> dict[str, int]:
+    """Long words of the phrases → how many letters may differ."""
+    return {word: 1 for word in phrase_words().values() if len(word) >= FAR}
 
 
 def _differs(token: str, words: tuple[str, ...]) -> int:
@@ -169,49 +208,81 @@ def _differs(token: str, words: tuple[str, ...]) -> int:
     return OSA.distance(squeeze(token), squeeze("".join(words)))
 
 
-def _nearest(token: str) -> tuple[str, ...]:
-    """The word that differs from the token in one letter, or in two for long words."""
+def _nearest(token: str, words: Mapping[str, int]) -> tuple[str, ...]:
+    """The word that differs from the token in no more letters than it may."""
     from rapidfuzz import process
     from rapidfuzz.distance import OSA
 
-    known = lexicon()
     if len(token) < 4:
         return ()
     for form in (token, squeeze(token)):
-        found = process.extractOne(form, known.targets.keys(), scorer=OSA.distance, score_cutoff=2)
-        if found and found[1] <= min(known.targets[found[0]], len(form) - 3):
+        found = process.extractOne(form, words.keys(), scorer=OSA.distance, score_cutoff=2)
+        if found and found[1] <= min(words[found[0]], len(form) - 3):
             return (found[0],)
     return ()
 
 
 def _glued(token: str) -> tuple[str, ...]:
-    """A token without spaces as words of the lexicon and the glue between them, if it is all that.
+    """A token without spaces as words of the lexicon and of the phrases, if it is all that, with
+    as few words as possible.
 
-    Letters may be doubled. One of the words has to be a long one of the lexicon itself.
+    Letters may be doubled, and two words share the letter with which one ends and one begins.
     """
-    known = lexicon()
-    if not CORE.search(squeeze(token)):
+    letters = squeeze(token)
+    if not CORE.search(letters):
         return ()
+    counts = [len(run[0]) for run in RUN.finditer(token)]
+    pieces = _pieces_of_glue()
     ways: dict[int, tuple[str, ...]] = {0: ()}
-    for start in range(len(token)):
-        if start not in ways:
-            continue
-        for word in known.glue:
-            end = _doubled(word).match(token, start)
-            if end and end.end() not in ways:
-                ways[end.end()] = (*ways[start], word)
-    return ways.get(len(token), ())
+    for end in range(1, len(letters) + 1):
+        for start in range(max(0, end - LONGEST_PIECE), end):
+            if not (words := pieces.get(letters[start:end])):
+                continue
+            word = _as_doubled(words, counts[start:end])
+            shared = letters[start] if start + 1 in ways and ways[start + 1] else ""
+            befores = [ways[start]] if start in ways else []
+            if shared and squeeze(ways[start + 1][-1])[-1] == shared:
+                befores.append(ways[start + 1])
+            for before in befores:
+                ways[end] = min(ways.get(end, ()), (*before, word), key=_worth)
+    return ways.get(len(letters), ())
+
+
+def _worth(words: tuple[str, ...]) -> tuple[float, int]:
+    """Few words are better than many, and of as many those with more letters; none are worst."""
+    return len(words) or 1e9, -sum(map(len, words))
+
+
+def _as_doubled(words: tuple[str, ...], counts: list[int]) -> str:
+    """Of words that differ in doubled letters alone, the longest whose doubled letters are there:
+    "off" in "loooggoff", "of" in "endof"."""
+    for word in words:
+        if all(len(run[0]) <= count for run, count in zip(RUN.finditer(word), counts, strict=True)):
+            return word
+    return words[-1]
+
+
+def _has_runs(token: str, word: str) -> bool:
+    """Whether each letter that a word doubles is doubled in a token: "noses" are no "nooses"."""
+    runs = zip(RUN.finditer(word), RUN.finditer(token), strict=True)
+    return all(len(one[0]) <= len(other[0]) for one, other in runs)
 
 
 @cache
-def _doubled(word: str) -> re.Pattern[str]:
-    return re.compile("".join(f"{letter}+" for letter in squeeze(word)))
+def _pieces_of_glue() -> dict[str, tuple[str, ...]]:
+    """Squeezed → the words that it may be, long ones first."""
+    known, found = lexicon(), dict[str, list[str]]()
+    words = {*phrase_words().values(), *known.glue, *known.common}
+    for word in sorted(words, key=lambda word: (-len(word), word)):
+        found.setdefault(squeeze(word), []).append(word)
+    return {letters: tuple(words) for letters, words in found.items()}
 
 
 def _censored(core: str) -> str | None:
-    """A word of the lexicon in which stars stand for letters: s**cide, k*ll."""
+    """A word of the lexicon or the phrases in which stars stand for letters: s**cide, k*ll."""
     pattern = re.compile("".join("[a-z]" if c in STARS else re.escape(c) for c in core))
-    return next((word for word in lexicon().targets if pattern.fullmatch(word)), None)
+    words = (*lexicon().targets, *phrase_words().values())
+    return next((word for word in words if pattern.fullmatch(word)), None)
 
 
 def _joined(tokens: list[str]) -> list[str]:
@@ -233,7 +304,8 @@ def _run(tokens: list[str], place: int) -> tuple[tuple[str, ...], int] | None:
     if end - place < 3:
         return None
     for letters in (DIGITS, DIGITS_L):
-        if words := meant("".join(tokens[place:end]).translate(letters)):
+        joined = "".join(tokens[place:end]).translate(letters)
+        if words := meant(joined) or _as_it_is(joined):
             return words, end
     return None
 
@@ -244,9 +316,11 @@ def _pieces(tokens: list[str], place: int) -> tuple[tuple[str, ...], int] | None
         return None
     for count in (4, 3, 2):
         pieces = tokens[place : place + count]
-        whole = "".join(pieces)
+        whole = "".join(pieces).translate(DIGITS)
         if len(pieces) == count and 4 <= len(whole) <= 14 and not all(map(_is_word, pieces)):
-            words = meant(whole)
+            words = meant(whole) or _as_it_is(whole)
+            if not whole.startswith("".join(pieces)) and _differs(whole, words) > 1:
+                continue
             if len(words) == 1 and _made_of(words[0], pieces):
                 return words, place + count
     return None
