@@ -247,8 +247,10 @@ def rewards_mapping(rewards: Mapping[Any, Any] | str) -> dict[Any, Any]:
         return dict(rewards)
     import yaml
 
+    from rewriting.runtime.files.yaml_text import read_yaml
+
     try:
-        mapping = yaml.safe_load(rewards)
+        mapping = read_yaml(rewards)
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())
         raise UserError(f"rewards {rewards!r} cannot be read: {reason}") from error

@@ -76,8 +76,10 @@ def judge_options(text: str, accepts: Callable[..., Any]) -> dict[str, Any]:
         return {"model": text.strip()}
     import yaml
 
+    from rewriting.runtime.files.yaml_text import read_yaml
+
     try:
-        options = yaml.safe_load(text)
+        options = read_yaml(text)
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())
         raise UserError(f"the judge {text!r} cannot be read as YAML: {reason}") from error

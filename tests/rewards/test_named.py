@@ -104,6 +104,7 @@ def test_a_text_of_yaml_as_on_the_command_line() -> None:
         ({"my_rewards.py:shorter": 1, "my_rewards:shorter": 1}, "two rewards are called 'shorter'"),
         ("edit_size", "rewards are a mapping"),
         ("{edit_size: [", "cannot be read"),
+        ("{edit_size: 1, edit_size: 2}", "cannot be read: 'edit_size' stands twice"),
     ],
 )
 def test_mistakes_are_explained(rewards: Any, message: str) -> None:

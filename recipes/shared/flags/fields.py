@@ -140,13 +140,15 @@ def _from_file(file: str, config: type) -> dict[str, Any]:
     """The fields of a YAML file, named by its path or as one of the package, typed."""
     import yaml
 
+    from rewriting.runtime.files.yaml_text import read_yaml
+
     path = config_file(file, recipe_configs())
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"--config {file}: cannot be read ({_first_line(error)}).") from error
     try:
-        node, content = yaml.compose(text), yaml.safe_load(text)
+        node, content = yaml.compose(text), read_yaml(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{file}, line {mark.line + 1}" if mark else file

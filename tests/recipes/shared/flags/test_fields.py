@@ -81,6 +81,7 @@ def test_flags_win_over_the_file(tmp_path: Path) -> None:
         ("output: [a]\n", "output is a text"),
         ("- rate\n", "is no list of fields"),
         ("rate: [1\n", "line 2: not valid YAML"),
+        ("rate: 1\nrewards: {a: 1}\nrate: 2\n", "line 3: not valid YAML ('rate' stands twice)"),
     ],
 )
 def test_a_mistake_in_a_file_is_named_by_its_line(
