@@ -29,7 +29,7 @@ from recipes.shared.flags.options import (
     SkipBadRows,
     takes,
 )
-from recipes.shared.rows import score_row
+from recipes.shared.rows import disagreement_column, score_row
 from rewriting.data.survey import Survey, bad_file, survey
 from rewriting.errors import UserError
 from rewriting.exchange import MECHANISMS, Exchange
@@ -209,9 +209,15 @@ def scored_rows(
     seeker_posts = [exchange.seeker_post for exchange in exchanges]
     response_posts = [exchange.response_post for exchange in exchanges]
     assessments = identifier.assess(seeker_posts, response_posts)
-    readings = reader(seeker_posts, response_posts) if reader else [None] * len(exchanges)
-    for exchange, assessment, reading in zip(exchanges, assessments, readings, strict=True):
-        yield score_row(exchange, assessment) | (met_columns(reading) if reading else {})
+    nothing = [None] * len(exchanges)
+    members = getattr(identifier, "disagreement", None)  # an ensemble has some
+    apart = members(seeker_posts, response_posts) if members else nothing
+    readings = reader(seeker_posts, response_posts) if reader else nothing
+    for exchange, assessment, one, reading in zip(
+        exchanges, assessments, apart, readings, strict=True
+    ):
+        row = score_row(exchange, assessment) | (disagreement_column(one) if one else {})
+        yield row | (met_columns(reading) if reading else {})
 
 
 def met_columns(reading: Reading) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rewriting.exchange import MECHANISMS, Exchange
@@ -9,6 +10,7 @@ from rewriting.exchange import MECHANISMS, Exchange
 if TYPE_CHECKING:
     from policies.gated import Gated
     from rewards.identifiers.assessment import Assessment
+    from rewards.identifiers.ensemble import Disagreement
 
 
 def output_row(row: Gated, policy_name: str, seed: int, help_text: str) -> dict[str, Any]:
@@ -41,6 +43,19 @@ def score_row(exchange: Exchange, assessment: Assessment) -> dict[str, Any]:
         },
         "empathy": assessment.empathy,
         "rationales": {name: list(judgements[name].rationales) for name in MECHANISMS},
+    }
+
+
+def disagreement_column(apart: Mapping[str, Disagreement]) -> dict[str, Any]:
+    """What an ensemble adds to such a line: how far its members are apart."""
+    return {
+        "disagreement": {
+            name: {
+                "mean": round(apart[name].mean, 6),
+                "standard_deviation": round(apart[name].standard_deviation, 6),
+            }
+            for name in MECHANISMS
+        }
     }
 
 

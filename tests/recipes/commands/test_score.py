@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,9 +13,10 @@ import pytest
 from recipes.cli import main
 from recipes.commands import score
 from rewards.identifiers import named
+from rewards.identifiers.ensemble import EnsembleIdentifier
 from rewriting.data import load_exchanges
 from rewriting.errors import UserError
-from rewriting.exchange import MECHANISMS
+from rewriting.exchange import MECHANISMS, Exchange
 from tests.recipes.words import Words
 
 ROOT = Path(__file__).parents[3]
@@ -68,6 +70,21 @@ def test_a_line_of_the_contract(tmp_path: Path) -> None:
     assert second["empathy"] == 0
     assert [exchange.empathy for exchange in load_exchanges(output)] == [6, 0, 0]
     assert [path.name for path in tmp_path.iterdir() if "part" in path.name] == []
+
+
+def test_a_line_of_an_ensemble_says_how_far_its_members_are_apart() -> None:
+    class Silent(Words):
+        """Finds nothing anywhere."""
+
+        def assess(self, seeker_posts: Any, response_posts: Any, **options: Any) -> Any:
+            return super().assess(seeker_posts, ["" for _ in response_posts], **options)
+
+    replies = [Exchange("I failed.", "I'm sorry."), Exchange("I failed.", "Study harder.")]
+    one, other = score.scored_rows(replies, EnsembleIdentifier([Words(), Silent()]))
+    # The members expect the levels 2 and 0, then 0 and 0.
+    for line, value in ((one, 1.0), (other, 0.0)):
+        for mechanism in MECHANISMS:
+            assert line["disagreement"][mechanism] == {"mean": value, "standard_deviation": value}
 
 
 def test_parquet_holds_the_same(tmp_path: Path) -> None:
