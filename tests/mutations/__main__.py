@@ -30,7 +30,8 @@ def main() -> None:
             ended, wrong = run(subject, count, options.seed, Path(name))
         ways = ", ".join(f"{way} {number:,}" for way, number in ended.most_common())
         print(f"{subject}: {count:,} in {time.monotonic() - start:,.0f} s: {ways}", flush=True)
-        print("\n".join(wrong[:SHOWN]), end="", file=sys.stderr)
+        brief = [one.splitlines()[0] for one in wrong[SHOWN:]]
+        print("".join(f"{one}\n" for one in [*wrong[:SHOWN], *brief]), end="", file=sys.stderr)
         failed += len(wrong)
     print(f"{failed:,} cases went wrong")
     sys.exit(failed > 0)

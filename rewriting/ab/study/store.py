@@ -14,7 +14,7 @@ import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,7 @@ def now() -> str:
 
 def _vote(row: Sequence[Any]) -> Vote:
     """A row of VOTE_COLUMNS. SQLite has no booleans."""
-    return replace(Vote(*row), harmful=bool(row[-1]))
+    return Vote(*row[:-1], harmful=bool(row[-1]))
 
 
 class Store:
