@@ -142,8 +142,9 @@ def notes(figures: Mapping[str, Any]) -> list[str]:
             text = ", ".join(f"{name} {one['strength']:+.2f}" for name, one in ranked)
             lines.append(f"{criterion}: Bradley–Terry strengths {text}")
     if figures["excluded"]:
-        numbers = ", ".join(map(str, figures["excluded"]))
-        lines.append(f"left out by the rule fixed in advance: rater {numbers}")
+        reasons = {row["rater"]: " and ".join(row["excluded_because"]) for row in figures["raters"]}
+        told = ", ".join(f"{rater} ({reasons[rater]})" for rater in figures["excluded"])
+        lines.append(f"left out by the rule fixed in advance: rater {told}")
     if figures["harmful"]:
         lines.append(f"flagged as harmful: {len(figures['harmful'])} pairs")
     return lines
