@@ -203,13 +203,13 @@ def rewrite_file(
     with LineJob(output, settings | asdict(who), chunk=CHUNK, overwrite=overwrite) as job:
         guard, policy = who.safety.guard(), who.load()
         left = islice(rows.exchanges(), job.rows_done, None)
-        title = f"rewriting with {policy.name}"
+        title = f"rewriting with {who.policy}"
         with progress_bar(title, rows.num_rows, job.rows_done) as advance:
             while chunk := list(islice(left, CHUNK)):
                 job.write(output_rows(policy, chunk, seed, guard))
                 advance(len(chunk))
     show_some(output, rows.num_rows, show)
-    print(f"{output}: {counted(rows.num_rows, 'reply')} rewritten by {policy.name}")
+    print(f"{output}: {counted(rows.num_rows, 'reply')} rewritten by {who.policy}")
     print_safety(output, guard.gate.help_text)
     if rows.num_bad_rows:
         print(f"{counted(rows.num_bad_rows, 'bad row')} set aside in {bad_file(output)}")
