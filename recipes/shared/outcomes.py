@@ -89,8 +89,12 @@ class Scorer:
         }
         found = [self.metrics.score(**columns)]
         if self.own is not None:
+            from rewriting.data.columns import column_names, data_columns
+
+            exchanges = [one.exchange for one in rewrites]
+            data = data_columns(exchanges, column_names(exchanges))  # as in training
             new = [one.new_text for one in rewrites]
-            found.append(self.own.score(**columns, sentence=new))
+            found.append(self.own.score(**(data | columns), sentence=new))
         rows: list[dict[str, float | None]] = [
             {name: value for scores in found for name, value in scores.row(place).items()}
             for place in range(len(rewrites))

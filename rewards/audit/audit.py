@@ -24,6 +24,7 @@ from rewards.audit.stock import is_stock, plain_words
 from rewards.identifiers.seed_sentences import SEEDS
 from rewards.reward_sum import RewardSum, Scores
 from rewriting.carriers import Carrier, carriers, suitable, without
+from rewriting.data.columns import column_names, data_columns
 from rewriting.edits import Edit, apply_edit
 from rewriting.errors import UserError
 from rewriting.exchange import Exchange
@@ -175,12 +176,15 @@ def score_rounds(
     return Audit(items, rounds, scores)
 
 
-def columns(items: Sequence[Item], sentences: Sequence[str]) -> dict[str, list[str]]:
-    """What a reward is called with: as if an edit policy had inserted the sentences."""
+def columns(items: Sequence[Item], sentences: Sequence[str]) -> dict[str, list[Any]]:
+    """What a reward is called with: as if an edit policy had inserted the sentences.
+
+    As in training, every other column of the data is among it, such as the levels of the reply.
+    """
+    exchanges = [item.exchange for item in items]
     pairs = zip(items, sentences, strict=True)
-    return {
+    return data_columns(exchanges, column_names(exchanges)) | {
         "completions": [item.with_sentence(sentence) for item, sentence in pairs],
-        "seeker_post": [item.exchange.seeker_post for item in items],
         "response_post": [item.reply for item in items],
         "sentence": list(sentences),
     }

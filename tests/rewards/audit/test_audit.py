@@ -144,7 +144,14 @@ def test_one_post_cannot_be_audited(items: list[Item]) -> None:
 
 
 def test_a_reward_sees_what_an_edit_policy_would_show_it(items: list[Item]) -> None:
-    assert columns(items[1:], ["Spoons?", "Forks?"]) == {
+    levels = {REACTIONS: [None, 1], INTERPRETATIONS: [2, None]}
+    rationales = [
+        {INTERPRETATIONS: ["Losing your dog must hurt."]},
+        {REACTIONS: ["I am so sorry."]},
+    ]
+    assert columns(items[1:], ["Spoons?", "Forks?"]) == levels | {
+        "id": ["My dog died.", "I failed the exam in law."],
+        "rationales": rationales,
         "completions": ["Spoons?", "Forks? Rest."],
         "seeker_post": ["My dog died.", "I failed the exam in law."],
         "response_post": ["", "Rest."],

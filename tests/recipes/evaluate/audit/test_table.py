@@ -124,6 +124,21 @@ def test_own_rows_and_own_stock_sentences(
     assert found["carriers_that_are_stock"]["sentences"] == ["How did that make you feel?"]
 
 
+def test_a_reward_is_given_the_columns_of_the_data(
+    audit: Callable[..., Any], jsonl: Callable[..., Path]
+) -> None:
+    Path("topics.py").write_text(
+        "def exams(topic, explorations, **_):\n"
+        "    return [float(t == 'exams') + e for t, e in zip(topic, explorations)]\n",
+        encoding="utf-8",
+    )
+    file = jsonl([ROWS[0] | {"topic": "exams"}, *ROWS[2:]])
+    found = audit("--data", file, "--rewards", "{topics.py:exams: 1}")
+    # All have the level 2, and one of three posts is about exams.
+    assert found["n"] == 3
+    assert found["total"]["matched"] == found["total"]["stock"] == pytest.approx(2 + 1 / 3)
+
+
 def test_limit_counts_posts_that_are_audited(
     audit: Callable[..., Any], jsonl: Callable[..., Path]
 ) -> None:
