@@ -30,6 +30,7 @@ from torch import Tensor, nn
 from policies.choosing.bank import Bank, Near
 from policies.choosing.heads import ChoosingHeads, entropies, place_of
 from policies.choosing.settings import ChoosingSettings, read_settings, write_settings
+from policies.choosing.voice import in_voice
 from policies.editing.actions import Action, LogProbs
 from policies.editing.several import rewrites_together, state_seed
 from policies.reading.sampling import draw, nucleus, uniforms
@@ -268,7 +269,8 @@ class ChoosingAgent:
                     self._said(scores_KL, position, count), derive_seed(seed, "sentence")
                 )
                 said, log_probs = (near[choice].number,), said_log_prob[None]
-                text = self.bank.sentences[near[choice].number]
+                lent = self.bank.sentences[near[choice].number]
+                text = in_voice(lent, state.exchange.response_post)
             actions.append(Action(position, said, text))
             positions.append(log_prob)
             tokens.append(log_probs)

@@ -20,7 +20,7 @@ PARTNER_REWARDS = (
 )
 """What `train.py partner` rewards, `rewriting rewrite` ranks candidates by and `evaluate.py audit`
 audits, unless told otherwise."""
-LENDING_SENSE = "sense: {weight: 64.0, floor: 0.9}"
+LENDING_SENSE = "sense: {weight: 64.0, floor: 0.85}"
 LENDING_REWARDS = PARTNER_REWARDS.replace("sense: 16.0", LENDING_SENSE)
 """The same for policies that lend sentences: what was written for somebody else has to be surer to
 be welcome here than what was written for this post."""
