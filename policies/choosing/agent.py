@@ -13,7 +13,8 @@ is trained are the heads (heads.py).
 
 Left out: gradients into the encoder, which would have to read every choice again at each step.
 
-Legend: B actions, N sentences of a span, K sentences to choose from, D width of a vector.
+Legend: B actions, C closed positions, N sentences of a span, K sentences to choose from, D width of
+a vector.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from torch import Tensor, nn
 
 from policies.choosing.bank import Bank, Near
 from policies.choosing.heads import ChoosingHeads, entropies, place_of
+from policies.choosing.leaning import leant_on
 from policies.choosing.settings import ChoosingSettings, read_settings, write_settings
 from policies.choosing.voice import in_voice
 from policies.editing.actions import Action, LogProbs
@@ -161,7 +163,9 @@ class ChoosingAgent:
     ) -> tuple[Tensor, Tensor]:
         """[P] and [K, L]: the shaped logits of the positions, and the scores of the sentences."""
         sentences = [self.bank.sentences[one.number] for one in near]
-        return self.scores_of(state, sentences, [one.cosine for one in near], role)
+        count, cosines = len(state.span), [one.cosine for one in near]
+        closed = [count + 1 + place for place in leant_on(state.span)]  # not to be replaced
+        return self.scores_of(state, sentences, cosines, role, closed=closed)
 
     def scores_of(
         self,
@@ -169,12 +173,19 @@ class ChoosingAgent:
         sentences: Sequence[str],
         cosines: Sequence[float],
         role: str = "policy",
+        *,
+        closed: Sequence[int] = (),
     ) -> tuple[Tensor, Tensor]:
-        """As `scores`, for any sentences to choose from and the similarity of their posts."""
+        """As `scores`, for any sentences to choose from and the similarity of their posts.
+
+        closed: positions that are never chosen.
+        """
         count, heads = len(state.span), self._heads[role]
         vectors = self._vectors_of(_pairs(state, sentences))
         cosines_K = torch.tensor(cosines, device=vectors.device)
         logits_P, scores_KL = heads(vectors[:count], vectors[count:], cosines_K, state.turn)
+        closed_C = torch.tensor(closed, dtype=torch.long, device=vectors.device)
+        logits_P = logits_P.index_fill(0, closed_C, -torch.inf)
         return self._shaped(logits_P), scores_KL
 
     def _said(self, scores_KL: Tensor, position: int, count: int) -> Tensor:

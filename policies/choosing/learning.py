@@ -86,7 +86,8 @@ def sentences_of(agent: ChoosingAgent, lesson: Lesson) -> Sequence[str]:
 def _loss(agent: ChoosingAgent, lesson: Lesson) -> Tensor:
     state = lesson.state
     if lesson.position is not None:
-        logits_P, _ = agent.scores(state, _few(agent, state))
+        cosines = [one.cosine for one in _few(agent, state)]
+        logits_P, _ = agent.scores_of(state, sentences_of(agent, lesson), cosines)
         return -logits_P.log_softmax(0)[lesson.position]
     _, scores_KL = agent.scores_of(state, lesson.sentences, [USUAL_COSINE] * len(lesson.sentences))
     losses = []

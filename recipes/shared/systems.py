@@ -92,17 +92,15 @@ def best_of(source: str) -> tuple[str, int]:
 
 
 def loaded(source: str, ranked_by: str = "") -> Policy:
-    """The policy, or the best of its samples by rewards, given as YAML."""
-    from policies.best_of import BestOf
+    """The policy, or the best of its samples by rewards, given as YAML; without any, exactly as
+    `rewriting rewrite --num-candidates` picks it."""
     from policies.named import load_bare_policy
-    from recipes.shared.settings import PARTNER_REWARDS
-    from rewards.named import Models, build_rewards
+    from recipes.shared.rewriter import Rewriter
 
     name, count = best_of(source)
-    policy = load_bare_policy(name)
     if count == 1:
-        return policy
-    return BestOf(policy, build_rewards(ranked_by or PARTNER_REWARDS, Models()), count)
+        return load_bare_policy(name)
+    return Rewriter(name, count, rewards=ranked_by or None).load()
 
 
 def rewrites_of(
