@@ -151,10 +151,13 @@ class SenseModel(nn.Module):
         model.encode.merge()
         return ready(model)
 
-    def fill(self, path: Path) -> None:
-        """Take the trained weights of a folder, for use or to go on training from them."""
+    def fill(self, path: Path, *, widen: bool = False) -> None:
+        """Take the trained weights of a folder, for use or to go on training from them.
+
+        widen: those of a model with a smaller rank too.
+        """
         read_settings(path, checked=True)
-        fill(self, path / WEIGHTS)
+        fill(self, path / WEIGHTS, widen=widen)
 
     @classmethod
     def shared(cls, batch_size: int = 1) -> SenseModel:

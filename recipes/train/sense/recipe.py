@@ -115,8 +115,8 @@ class Config:
     start: str = field(
         default="",
         metadata={
-            "help": "Folder of a sense model to train further; '': start from the pretrained "
-            "encoder."
+            "help": "Folder of a sense model to train further, of the same rank or a smaller one; "
+            "'': start from the pretrained encoder."
         },
     )
     false_alarms: float = field(
@@ -160,7 +160,7 @@ def run(config: Config) -> dict[str, Any]:
         frozen_layers=config.frozen_layers,
     )
     if config.start:
-        model.fill(Path(config.start))
+        model.fill(Path(config.start), widen=True)
     model.to(accelerator.device)
     steps = max(1, round(config.epochs * len(pages) / config.batch_size))
     every = max(1, steps // max(1, config.evaluations))

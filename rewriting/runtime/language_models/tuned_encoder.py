@@ -161,12 +161,33 @@ def load_trained(module: nn.Module, tensors: dict[str, Tensor]) -> str | None:
     return None
 
 
-def fill(module: nn.Module, weights: Path, settings: str = "settings") -> None:
+def widened(module: nn.Module, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Saved LoRA matrices of a smaller rank, in the module's rank; what they compute is the same.
+
+    A gets the module's own rows, B gets zeros. This holds as alpha is always twice the rank.
+    """
+    wide, own = dict(tensors), module.state_dict()
+    for name in tensors.keys() & own.keys():
+        saved, fresh = tensors[name], own[name]
+        if ".lora_A." in name and saved.shape[0] < fresh.shape[0]:
+            rows = fresh[saved.shape[0] :].to(saved)
+            wide[name] = torch.cat([saved, rows])
+        elif ".lora_B." in name and saved.shape[1] < fresh.shape[1]:
+            more = fresh.shape[1] - saved.shape[1]
+            wide[name] = torch.cat([saved, saved.new_zeros(len(saved), more)], dim=1)
+    return wide
+
+
+def fill(
+    module: nn.Module, weights: Path, settings: str = "settings", *, widen: bool = False
+) -> None:
     """Put the weights of a file in their places; weights of another module are refused.
 
-    settings: the file that the module was built from, for the message.
+    settings: the file that the module was built from, for the message. widen: LoRA matrices of a
+    smaller rank are taken too, to go on training from them.
     """
-    if misfit := load_trained(module, load_tensors(weights)):
+    tensors = load_tensors(weights)
+    if misfit := load_trained(module, widened(module, tensors) if widen else tensors):
         raise UserError(
             f"{weights.parent}: weights and {settings} do not fit each other: {misfit}."
         )

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from rewriting.errors import UserError
+from rewriting.runtime.files.tensors import save_tensors
 from rewriting.runtime.language_models.pair_encoder import (
     PADDING,
     PairEncoder,
@@ -13,6 +15,7 @@ from rewriting.runtime.language_models.pair_encoder import (
     padded,
     visible,
 )
+from rewriting.runtime.language_models.tuned_encoder import fill, trained_tensors
 from tests.rewards.reading.tiny import write_tiny_bert, write_tiny_mpnet, write_tiny_qwen
 
 POST, OTHER = "My dog died.", "I got the job, and it starts in May."
@@ -101,3 +104,32 @@ def test_long_posts_are_cut_and_nothing_gives_nothing(encode: PairEncoder) -> No
     torch.testing.assert_close(first, second)
     assert encode([]).shape == (0, encode.width)
     assert encode([("", ["Oh."])]).isfinite().all()
+
+
+def test_a_saved_encoder_is_trained_further_at_a_higher_rank(tmp_path: Path) -> None:
+    folder = str(write_tiny_mpnet(tmp_path / "encoder"))
+    narrow, wide = (Held(PairEncoder(folder, rank, max_tokens=48)).eval() for rank in (2, 3))
+    with torch.no_grad():
+        for parameter in trained_tensors(narrow).values():
+            parameter.normal_(0, 0.3, generator=torch.Generator().manual_seed(1))
+    narrow.load_state_dict(trained_tensors(narrow), strict=False)
+    weights = tmp_path / "weights.safetensors"
+    save_tensors(trained_tensors(narrow), weights)
+    with pytest.raises(UserError, match="another shape"):
+        fill(wide, weights)
+    fill(wide, weights, widen=True)
+    rows = [(POST, SENTENCES)]
+    assert torch.allclose(wide.encode(rows), narrow.encode(rows), atol=1e-5)
+    assert any(
+        tensor[-1].abs().sum() > 0
+        for name, tensor in trained_tensors(wide).items()
+        if "lora_A" in name
+    )
+
+
+class Held(torch.nn.Module):
+    """An encoder under the name that the functions of tuned_encoder.py look for."""
+
+    def __init__(self, encoder: PairEncoder) -> None:
+        super().__init__()
+        self.encode = encoder
