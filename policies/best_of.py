@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rewriting import Exchange, Rewrite
+from rewriting.data.columns import column_names, data_columns
 from rewriting.loop import Policy
 from rewriting.runtime.seeds import derive_seed
 
@@ -73,10 +74,10 @@ class BestOf:
             samples.append([Rewrite(exchange, exchange.response_post) for exchange in exchanges])
         rows = [_different(row) for row in zip(*samples, strict=True)]
         rewrites = [rewrite for row in rows for rewrite in row]
+        sources = [rewrite.exchange for rewrite in rewrites]
         scores = self.scorer.score(
+            **data_columns(sources, column_names(sources)),
             completions=[rewrite.rewritten_response for rewrite in rewrites],
-            seeker_post=[rewrite.exchange.seeker_post for rewrite in rewrites],
-            response_post=[rewrite.exchange.response_post for rewrite in rewrites],
             sentence=[rewrite.new_text for rewrite in rewrites],
         )
         found = (

@@ -107,6 +107,15 @@ def test_a_sentence_that_a_later_edit_replaced_is_not_scored() -> None:
     assert reward.columns[0]["sentence"] == ["Oh dear. Rest."]
 
 
+def test_the_reward_is_given_the_columns_of_the_data() -> None:
+    watched = Watched()
+    rows = [Exchange("I failed.", "Try.", extra={"topic": "exams"}), EXCHANGES[1]]
+    best_of(Numbered("Oh."), 1, watched).best(rows, seed=0)
+    (columns,) = watched.columns
+    assert columns["topic"] == ["exams", None]
+    assert columns["seeker_post"] == ["I failed.", "I moved."]
+
+
 def test_none_at_all_is_a_mistake() -> None:
     with pytest.raises(ValueError, match="at least, not 0"):
         best_of(GenericPolicy(), 0)
