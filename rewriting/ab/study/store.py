@@ -88,7 +88,8 @@ def now() -> str:
 
 def _vote(row: Sequence[Any]) -> Vote:
     """A row of VOTE_COLUMNS. SQLite has no booleans."""
-    return Vote(*row[:-1], harmful=bool(row[-1]))
+    *values, harmful = row
+    return Vote(*values, bool(harmful))
 
 
 class Store:
