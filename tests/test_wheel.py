@@ -101,7 +101,9 @@ def test_another_distribution_over_a_package_is_said_in_one_line(
 
 
 @pytest.mark.integration
-def test_the_wheel_rewrites_scores_trains_and_measures(run: Run, tmp_path: Path) -> None:
+def test_the_wheel_rewrites_scores_trains_measures_and_makes_a_study(
+    run: Run, tmp_path: Path
+) -> None:
     texts = ("--seeker", "I failed the exam again.", "--response", "Start earlier next time.")
     found = run("rewriting", "rewrite", *texts, "--policy", "generic", "--json").stdout
     assert json.loads(found)["rewritten_response"].endswith("Start earlier next time.")
@@ -120,3 +122,19 @@ def test_the_wheel_rewrites_scores_trains_and_measures(run: Run, tmp_path: Path)
     run(*table.split(), "--limit", "2", "--json", "table.json")
     figures = json.loads((tmp_path / "table.json").read_text())
     assert {"original", "trained"} <= figures.keys()
+    run(
+        "rewriting",
+        "rewrite",
+        "--input",
+        "two.csv",
+        "--output",
+        "ours.jsonl",
+        "--policy",
+        "generic",
+    )
+    ours = [json.loads(line) for line in (tmp_path / "ours.jsonl").read_text().splitlines()]
+    theirs = [json.dumps(row | {"rewritten_response": "Oh no. I hear you."}) for row in ours]
+    (tmp_path / "theirs.jsonl").write_text("\n".join(theirs))
+    create = "rewriting ab create --system ours=ours.jsonl --system theirs=theirs.jsonl"
+    run(*create.split(), "--raters", "3", "--output", "study")
+    assert run("rewriting", "ab", "links", "study").stdout.count("http://127.0.0.1:8000/r/") == 3
