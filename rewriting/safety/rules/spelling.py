@@ -179,9 +179,12 @@ def meant(token: str) -> tuple[str, ...]:
     word = phrase_words().get(squeeze(token))
     if word and _has_runs(token, word):  # a slip may stand in the phrases itself: "klil"
         return (_nearest(token, known.targets) if word == token else ()) or (word,)
+    near = _nearest(token, known.targets)
+    if near and len(near[0]) > 6:  # "killong" is not "kill long"
+        return near
     if len(token) > 5 and (parts := _glued(token)):
         return parts
-    return _nearest(token, known.targets) or _nearest(token, far_words())
+    return near or _nearest(token, far_words())
 
 
 @cache
