@@ -30,8 +30,8 @@ REWRITES = "rewrites"
 REWRITTEN = tuple(f"{REWRITES}_{split}" for split in SAMPLE_SPLITS)
 """Bundled weak replies with the edits that a kind person would make; no part of `sample`. All
 three are `sample:rewrites`."""
-NEWCOMERS = ("newcomers", "newcomers2")
-"""Bundled posts with mediocre replies that no policy was trained or chosen on."""
+NEWCOMERS = ("newcomers", "newcomers2", "newcomers3")
+"""Bundled posts with mediocre replies that no policy was trained on."""
 BESIDE = (*NEUTRAL, *AUDITED, *REWRITTEN, *NEWCOMERS)
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(?::[\w.-]+)?")
 
