@@ -31,6 +31,7 @@ from torch import Tensor, nn
 from policies.choosing.bank import Bank, Near
 from policies.choosing.heads import ChoosingHeads, entropies, place_of
 from policies.choosing.leaning import leant_on
+from policies.choosing.mood import suits
 from policies.choosing.settings import ChoosingSettings, read_settings, write_settings
 from policies.choosing.voice import in_voice
 from policies.editing.actions import Action, LogProbs
@@ -217,6 +218,7 @@ class ChoosingAgent:
             for one in near
             if one.cosine >= settings.least_cosine
             and normalised(self.bank.sentences[one.number]) not in there
+            and suits(self.bank.sentences[one.number], exchange.response_post)
         ]
 
     @torch.no_grad()

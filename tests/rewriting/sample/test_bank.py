@@ -56,8 +56,8 @@ def test_the_gate_is_clear() -> None:
 
 def test_no_post_is_nearly_one_of_a_test_part() -> None:
     others = (
-        "newcomers", "newcomers2", "newcomers3", "rewrites_test", "rewrites_dev", "test", "sense_test",
-        "burdens",
+        "newcomers", "newcomers2", "newcomers3", "rewrites_test", "rewrites_dev", "test",
+        "sense_test", "burdens",
     )  # fmt: skip
     tested = {e.seeker_post for name in others for e in load_exchanges(f"sample:{name}")}
     for row in ROWS:
@@ -65,7 +65,9 @@ def test_no_post_is_nearly_one_of_a_test_part() -> None:
             assert fuzz.ratio(row["seeker_post"], post) < 70, row["id"]
 
 
-@pytest.mark.parametrize(("part", "good"), [("newcomers", 10), ("newcomers2", 8), ("newcomers3", 10)])
+@pytest.mark.parametrize(
+    ("part", "good"), [("newcomers", 10), ("newcomers2", 8), ("newcomers3", 10)]
+)
 def test_the_newcomers(part: str, good: int) -> None:
     rows = list(load_exchanges(f"sample:{part}"))
     assert len({row.id for row in rows}) == len(rows) == 80
