@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,9 @@ def sheet_rows(path: Path) -> Iterator[list[Any]]:
             "installs it. Or save the sheet as CSV."
         ) from error
     try:
-        sheet = load_workbook(path, read_only=True, data_only=True).worksheets[0]
-        for cells in sheet.iter_rows(values_only=True):
-            yield [_plain(cell) for cell in cells]
+        with closing(load_workbook(path, read_only=True, data_only=True)) as book:
+            for cells in book.worksheets[0].iter_rows(values_only=True):
+                yield [_plain(cell) for cell in cells]
     except UserError:
         raise
     except Exception as error:  # a damaged archive can fail anywhere in the library

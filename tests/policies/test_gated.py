@@ -201,7 +201,7 @@ def test_an_unknown_policy_is_said_before_the_gate_is_loaded(
 @pytest.mark.parametrize(
     ("sentence", "clear"),
     [
-        ("You don't have to stop crying.", True),  # the model is sure that it is kind
+        ("You don't have to man up.", True),  # the model is sure that it is kind
         ("Just stop crying, will you.", False),
         ("You don't have to, but you should stop taking your medication.", False),
     ],

@@ -200,7 +200,7 @@ def test_rewrite_sets_bad_rows_aside(run: Run, tmp_path: Path) -> None:
     assert not output.exists()
     code, out, _ = run(*arguments, "--skip-bad-rows")
     assert code == 0
-    assert "1 bad rows set aside" in out
+    assert "1 bad row set aside" in out
     assert len(output.read_text().splitlines()) == 1
     (bad,) = map(json.loads, (tmp_path / "out.bad.jsonl").read_text().splitlines())
     assert (bad["line"], bad["content"]) == (2, {"seeker_post": "c"})

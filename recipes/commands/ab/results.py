@@ -13,6 +13,7 @@ from recipes.shared.extras import extra_needed
 from recipes.shared.flags.dialect import examples
 from recipes.shared.flags.options import takes
 from rewriting.errors import UserError
+from rewriting.words import counted
 
 if TYPE_CHECKING:
     from rewriting.ab.study.plan import Assumptions, Plan
@@ -325,7 +326,7 @@ def import_(
         for path in results:
             found = import_results(study, store, path)
             print(
-                f"{path}: {found.new} new votes, {found.known} known already, "
+                f"{path}: {counted(found.new, 'new vote')}, {found.known} known already, "
                 f"{found.outdated} older than the vote in the study, {found.handed_over} on pairs "
                 "that went to another rater"
             )

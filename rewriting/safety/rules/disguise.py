@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from rewriting.safety.rules.spelling import APOSTROPHES, OUTSIDE, lexicon
+from rewriting.safety.rules.lexicon import lexicon
+from rewriting.safety.rules.spelling import APOSTROPHES, OUTSIDE
 
 ODD = re.compile(
     r"[a-z][^a-z0-9\s]+[a-z0-9]"  # a sign inside a word

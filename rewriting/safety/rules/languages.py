@@ -12,7 +12,8 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-from rewriting.safety.rules.spelling import folded, lexicon, plain_words
+from rewriting.safety.rules.lexicon import lexicon
+from rewriting.safety.rules.spelling import folded, plain_words
 from rewriting.safety.verdict import CLEAR, Verdict
 
 FILE = Path(__file__).parent / "languages.toml"

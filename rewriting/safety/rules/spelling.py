@@ -10,19 +10,12 @@ and the like, pictures of text.
 from __future__ import annotations
 
 import re
-import tomllib
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
-from pathlib import Path
 
-FILE = Path(__file__).parent / "spelling.toml"
-PHRASES = Path(__file__).parent / "phrases.toml"
-SPOKEN = ("explicit", "coded", "method_seeking")  # kinds whose words are read through tricks
-STEM = re.compile(r"[a-z]*\\[a-z][*+]?")  # what is no whole word in a phrase: suicid\w*
-PLURAL = re.compile(r"\b([a-z]+)([a-z])\?")
-FAR = 7  # a word of a phrase with so many letters may have one of them wrong
+from rewriting.safety.rules.lexicon import far_words, lexicon, phrase_words, squeeze
+
 # Letters of other alphabets that look like Latin ones and that Unicode does not fold.
 LOOKALIKES = {
     ord(other): latin
@@ -45,7 +38,6 @@ LONGEST = 80  # what is longer than this without a space is no word
 OUTSIDE = '.,;:?"()[]{}…–—-~_/\\«»“”„'
 STARS = "*#%•●○_-.?"
 CENSORED = re.compile(r"[a-z][*#%•●○_.?-]{1,3}[a-z]|[a-z]{2}[*#%•●○_.?-]{1,3}")
-REPEATED = re.compile(r"(.)\1+")
 RUN = re.compile(r"(.)\1*")
 NOT_LETTER = re.compile(r"[^a-z]")
 CORE = re.compile(
@@ -53,6 +45,8 @@ CORE = re.compile(
     r"|sewer|slide|live|living|leav|earth|existence|catch|sign|check|permanent|delet|instal|jump|want|wish|funer|skin|voice"
     r"|planet|subscri|purpos|tablet|hurt|burn|alive|overdos|pils|knife"
 )
+SUM = re.compile(r"[$€£]\d[\d,.]*k?")
+"""An amount of money is no word: "$212" is not "si"."""
 DIGITS = str.maketrans("013457896@$!|+€£¥(<{¡", "oieastbgbasiiteiyccci")
 DIGITS_L = str.maketrans("013457896@$!|+€£¥(<{¡", "oleastbggasllteiyccci")
 
@@ -102,47 +96,12 @@ def tricky_words(text: str) -> str:
     return " ".join(_joined(tokens))
 
 
-@dataclass(frozen=True, slots=True)
-class Lexicon:
-    """The words that tricks are read as, by themselves and with every letter only once in a row."""
-
-    targets: dict[str, int]
-    """Word → how many letters may differ."""
-    squeezed: dict[str, str]
-    glue: tuple[str, ...]
-    typos: dict[str, str]
-    real: frozenset[str]
-    explicit: tuple[str, ...]
-    """Whole phrases, for what has lost its spaces."""
-    common: frozenset[str]
-
-
-@cache
-def lexicon(file: Path = FILE) -> Lexicon:
-    table = tomllib.loads(file.read_text(encoding="utf-8"))
-    targets = dict.fromkeys(table["near_twice"].split(), 2)
-    targets |= dict.fromkeys(table["near_once"].split(), 1)
-    pieces = sorted({*targets, *table["glue"].split()}, key=len, reverse=True)
-    return Lexicon(
-        targets,
-        {squeeze(word): word for word in (*table["glue"].split(), *targets)},
-        tuple(pieces),
-        table["typos"],
-        frozenset(table["real"].split()),
-        tuple(table["explicit"]),
-        frozenset(table["common"].split()),
-    )
-
-
-def squeeze(word: str) -> str:
-    """A word with no letter twice in a row."""
-    return REPEATED.sub(r"\1", word)
-
-
 @lru_cache(maxsize=20_000)
 def _read(chunk: str) -> tuple[str, ...]:
     """The words of a piece of text without white space: as a trick if it is one, or as it is."""
     core = chunk.strip(OUTSIDE)
+    if SUM.fullmatch(core):
+        return (core,)
     if core.isalpha():
         return meant(core) or (core,)
     if CENSORED.search(core) and (word := _censored(core)):
@@ -177,31 +136,16 @@ def meant(token: str) -> tuple[str, ...]:
     if word := known.squeezed.get(squeeze(token)):
         return (word,)
     word = phrase_words().get(squeeze(token))
-    if word and _has_runs(token, word):  # a slip may stand in the phrases itself: "klil"
+    if word and len(word) > 2 and _has_runs(token, word):  # a slip may stand in the phrases itself: "klil"
         return (_nearest(token, known.targets) if word == token else ()) or (word,)
     near = _nearest(token, known.targets)
+    if token in known.ordinary:
+        return near
     if near and len(near[0]) > 6:  # "killong" is not "kill long"
         return near
     if len(token) > 5 and (parts := _glued(token)):
         return parts
     return near or _nearest(token, far_words())
-
-
-@cache
-def phrase_words() -> dict[str, str]:
-    """The whole words of the phrases: with no letter twice in a row → as it is spelt."""
-    table = tomllib.loads(PHRASES.read_text(encoding="utf-8"))
-    texts = [phrase for kind in SPOKEN for phrase in table[kind]["phrases"]]
-    texts += table["words"].values()
-    texts = [PLURAL.sub(r"\1 \1\2", STEM.sub(" ", text)) for text in texts]
-    found = {word for text in texts for word in re.findall(r"[a-z]+", text)}
-    return {squeeze(word): word for word in sorted(found) if len(word) > 1}
-
-
-@cache
-def far_words() -> dict[str, int]:
-    """Long words of the phrases → how many letters may differ."""
-    return {word: 1 for word in phrase_words().values() if len(word) >= FAR}
 
 
 def _differs(token: str, words: tuple[str, ...]) -> int:

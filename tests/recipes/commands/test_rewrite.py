@@ -100,7 +100,7 @@ def test_how_many_candidates_there_are_follows_from_the_kind_of_policy() -> None
 def test_a_sentence_of_the_bank_has_to_be_surely_welcome() -> None:
     assert rewards_mapping(rewards_for("partner-start"))["sense"] == 16
     for name in ("bank", "nearest"):
-        assert rewards_mapping(rewards_for(name))["sense"] == {"weight": 64, "floor": 0.9}
+        assert rewards_mapping(rewards_for(name))["sense"] == {"weight": 64, "floor": 0.85}
 
 
 def test_a_single_text_has_candidates_too(capsys: pytest.CaptureFixture[str]) -> None:

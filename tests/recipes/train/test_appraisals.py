@@ -145,7 +145,7 @@ def test_a_prompt_is_tuned_or_only_asked(
         again = load_appraiser(str(tmp_path / name / "model"))
         assert again.probabilities(["My fault."], ["target"]).sum() == pytest.approx(1.0)
     card = (tmp_path / "asked" / "model" / "README.md").read_text(encoding="utf-8")
-    assert "untrained, calibrated, 1 example(s)" in card
+    assert "untrained, calibrated, 1 example of each label" in card
 
 
 @pytest.mark.parametrize("rank", [0, 2])

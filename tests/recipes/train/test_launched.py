@@ -22,7 +22,7 @@ from recipes.train.partner import recipe as partner
 from rewriting import Exchange
 from tests.recipes.train import launched_run, test_reverse_lm
 from tests.recipes.train.emprl import test_recipe as test_emprl
-from tests.recipes.train.partner import test_recipe as test_partner
+from tests.recipes.train.partner import toys as test_partner
 from tests.recipes.words import Words
 from tests.tiny_lm import write_tiny_llama
 from tests.tiny_t5 import write_tiny_t5

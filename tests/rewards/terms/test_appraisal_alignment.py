@@ -19,6 +19,7 @@ from rewards.appraisals.appraiser import Appraisal
 from rewards.appraisals.units import LABELS
 from rewards.named import Models, build_rewards
 from rewards.terms.appraisal_alignment import AlignmentReader, AppraisalAlignment
+from rewriting.errors import UserError
 from tests.rewards.appraisals.alignment.test_model import grid_of
 from tests.rewards.appraisals.test_appraiser import ByWord
 from tests.rewards.fakes import ODD_TEXTS
@@ -142,7 +143,7 @@ def test_by_name_and_with_options() -> None:
     rewards = build_rewards("{appraisal_alignment: {weight: 2, advice_weight: 0.25}}", models)
     scores = rewards.score(completions=["Rest."], seeker_post=[POST], response_post=["Oh."])
     assert scores.totals == pytest.approx([0.5])
-    with pytest.raises(ValueError, match="between 0 and 1"):
+    with pytest.raises(UserError, match="from 0 to 1"):
         AppraisalAlignment(AlignmentReader(ByWord(), SameWord()), advice_weight=2)
 
 

@@ -74,5 +74,5 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     backbone = Backbone(tiny_llama(), tiny_tokenizer())
     with pytest.raises(UserError, match="no adapter folder"):
         MutualInformation(backbone, adapter=tmp_path)
-    with pytest.raises(ValueError, match="between 0 and 1"):
+    with pytest.raises(UserError, match="from 0 to 1"):
         MutualInformation(backbone, forward_weight=1.5)

@@ -145,7 +145,7 @@ def test_sheets_out_and_results_in(run: Run, folder: Path, tmp_path: Path) -> No
     results.write_text(json.dumps(row))
     code, out, _ = run("ab", "import", folder, results, results)
     assert code == 0
-    assert "1 new, 0 known" in out
-    assert "0 new, 1 known" in out
+    assert "1 new vote, 0 known already" in out
+    assert "0 new votes, 1 known already" in out
     results.write_text("{}")
     assert "not a results file" in one_line_error(run("ab", "import", folder, results))

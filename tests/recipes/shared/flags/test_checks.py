@@ -118,7 +118,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     ),
     "an output of another kind": (
         ["rewriting", "score", "--input", "good.jsonl", "--output", "x.txt"],
-        "a .jsonl, a .parquet or a .csv file",
+        "name a .jsonl, .parquet or .csv file",
     ),
     "a column of ours": (
         ["rewriting", "data", "check", "good.jsonl", "--columns", "seeker_pst=p"],
