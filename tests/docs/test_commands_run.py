@@ -30,6 +30,12 @@ ELSEWHERE = {
     "curl": "tests/recipes/commands/test_serve.py sends its text to a server",
     "hf": "logs in to the hub",
     "rewriting ab import": "tests/rewriting/ab/server/test_sheet.py fills sheets in and reads them",
+    "python train.py sense --output runs/belong": "goes on from a shipped model of the checkout",
+    "python train.py bank --output runs/bank_start": "needs what the command before it trains",
+    "python train.py bank --output runs/bank --data": "the same",
+    "python evaluate.py rewrites --data data/epitome --split test --max_empathy 1 --limit 64": (
+        "compares with a policy that the page of bank trains"
+    ),
     ".venv/bin/pre-commit": "installs hooks into the checkout",
 }
 """The beginning of a command → why it does not run here."""

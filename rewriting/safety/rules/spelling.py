@@ -136,7 +136,8 @@ def meant(token: str) -> tuple[str, ...]:
     if word := known.squeezed.get(squeeze(token)):
         return (word,)
     word = phrase_words().get(squeeze(token))
-    if word and len(word) > 2 and _has_runs(token, word):  # a slip may stand in the phrases itself: "klil"
+    if word and len(word) > 2 and _has_runs(token, word):
+        # A slip may stand in the phrases itself: "klil".
         return (_nearest(token, known.targets) if word == token else ()) or (word,)
     near = _nearest(token, known.targets)
     if token in known.ordinary:
