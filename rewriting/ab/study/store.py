@@ -89,7 +89,7 @@ def now() -> str:
 def _vote(row: Sequence[Any]) -> Vote:
     """A row of VOTE_COLUMNS. SQLite has no booleans."""
     *values, harmful = row
-    return Vote(*values, bool(harmful))
+    return Vote(*values, harmful=bool(harmful))
 
 
 class Store:
