@@ -88,8 +88,8 @@ def now() -> str:
 
 def _vote(row: Sequence[Any]) -> Vote:
     """A row of VOTE_COLUMNS. SQLite has no booleans."""
-    *values, harmful = row
-    return Vote(*values, harmful=bool(harmful))
+    values = [*row[:-1], bool(row[-1])]
+    return Vote(*values)
 
 
 class Store:
