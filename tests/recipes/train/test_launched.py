@@ -21,8 +21,8 @@ from policies.named import load_bare_policy
 from recipes.train.partner import recipe as partner
 from rewriting import Exchange
 from tests.recipes.train import launched_run, test_reverse_lm
-from tests.recipes.train.emprl import test_recipe as test_emprl
-from tests.recipes.train.partner import toys as test_partner
+from tests.recipes.train.emprl import toys as emprl_toys
+from tests.recipes.train.partner import toys as partner_toys
 from tests.recipes.words import Words
 from tests.tiny_lm import write_tiny_llama
 from tests.tiny_t5 import write_tiny_t5
@@ -39,8 +39,8 @@ KINDS = {
 def jobs(folder: Path) -> dict[str, dict[str, Any]]:
     """LoRA, a whole model, an encoder-decoder with PPO, and a supervised recipe."""
     llama, t5 = str(folder / "llama"), str(folder / "t5")
-    edits = test_partner.SETTINGS | {"data": str(folder / "partner.jsonl"), "model": llama}
-    speech = test_emprl.SETTINGS | {"data": str(folder / "emprl.jsonl"), "model": t5}
+    edits = partner_toys.SETTINGS | {"data": str(folder / "partner.jsonl"), "model": llama}
+    speech = emprl_toys.SETTINGS | {"data": str(folder / "emprl.jsonl"), "model": t5}
     # Low rates: AdamW makes a step of the whole rate of a gradient that is rounding alone.
     speech |= {"adapter": "lora", "sft_learning_rate": 0.002, "learning_rate": 0.0006}
     words = test_reverse_lm.SETTINGS | {"data": str(folder / "words.jsonl"), "model": llama}
@@ -91,7 +91,7 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("launched")
     write_tiny_llama(folder / "llama")
     write_tiny_t5(folder / "t5")
-    tables = {"partner": test_partner.ROWS, "emprl": test_emprl.ROWS, "words": test_reverse_lm.ROWS}
+    tables = {"partner": partner_toys.ROWS, "emprl": emprl_toys.ROWS, "words": test_reverse_lm.ROWS}
     for name, rows in tables.items():
         text = "".join(json.dumps(row) + "\n" for row in rows)
         (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
